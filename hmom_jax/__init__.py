@@ -1,0 +1,29 @@
+"""Hierarchical method of moments: topic trees from word counts, in JAX."""
+
+from hmom_jax import datasets
+from hmom_jax.corpus import Corpus, CorpusArrays
+from hmom_jax.decompose import Decomposition, sidiwo
+from hmom_jax.errors import InputError
+from hmom_jax.models import population_moments, single_topic_moments
+from hmom_jax.simplex import project_simplex
+from hmom_jax.tree import Node, Tree, grow_tree
+from hmom_jax.whitening import Whitening, whiten
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Corpus",
+    "CorpusArrays",
+    "Decomposition",
+    "InputError",
+    "Node",
+    "Tree",
+    "Whitening",
+    "datasets",
+    "grow_tree",
+    "population_moments",
+    "project_simplex",
+    "sidiwo",
+    "single_topic_moments",
+    "whiten",
+]

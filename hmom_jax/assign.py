@@ -1,0 +1,58 @@
+r"""Assignment of documents to topics (Algorithm 2): the argmax of $X \log\mu_j + \log\omega_j$."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from hmom_jax.sparse import FoldedRows, product
+
+# Part of the method, not a setting: a floor of 1e-5 moves the nips partition by 0.05 ARI.
+TOPIC_FLOOR = 1e-6
+
+
+def floor_topics(
+    topics: Float[Array, "*nodes n_words rank"], real_words: Bool[Array, " n_words"] | None = None
+) -> Float[Array, "*nodes n_words rank"]:
+    """Raise small probabilities to 1e-6 so that no word forbids a topic, and renormalise.
+
+    ``real_words`` is False for words that only pad the vocabulary: their probability stays zero.
+    """
+    topics = jnp.maximum(topics, jnp.asarray(TOPIC_FLOOR, topics.dtype))
+    if real_words is not None:
+        topics = jnp.where(real_words[:, None], topics, 0.0)
+    return topics / topics.sum(-2, keepdims=True)
+
+
+def score_columns(
+    topics: Float[Array, "*nodes n_words rank"], weights: Float[Array, "*nodes rank"]
+) -> tuple[Float[Array, "*nodes n_words columns"], Float[Array, "*nodes columns"]]:
+    """Return log-probabilities relative to the first topic: rank - 1 columns, so one at rank 2."""
+    logs = jnp.log(jnp.where(topics > 0, topics, 1.0))
+    log_weights = jnp.log(weights)
+    return logs[..., 1:] - logs[..., :1], log_weights[..., 1:] - log_weights[..., :1]
+
+
+@partial(jax.jit, static_argnames="n_nodes")
+def choose_topic(
+    by_doc: FoldedRows,
+    topics: Float[Array, "nodes n_words rank"],
+    weights: Float[Array, "nodes rank"],
+    node: Int[Array, " padded_docs"],
+    *,
+    n_nodes: int,
+) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
+    """Choose the topic of each document within its node; also return the lead of the best over the next.
+
+    One pass over the nonzeros. Ties go to the first topic.
+    """
+    columns, bias = score_columns(topics, weights)
+    n_words = columns.shape[-2]
+    scores = product(by_doc, columns.reshape(n_nodes * n_words, -1), node * n_words)
+    scores = scores + bias.at[node].get(mode="promise_in_bounds")
+    scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
+    choice = jnp.argmax(scores, axis=-1)
+    best = scores.max(-1)
+    others = jnp.where(jnp.arange(scores.shape[-1]) == choice[:, None], -jnp.inf, scores)
+    return choice, best - others.max(-1)

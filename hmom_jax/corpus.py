@@ -1,0 +1,199 @@
+"""A corpus of word counts: the host object and what compiled code sees of it."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Array, Float
+
+from hmom_jax.errors import InputError, check_nonnegative
+from hmom_jax.sparse import FoldedRows, fold_rows, geometric
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class CorpusArrays:
+    """Counts laid out for products with X (``by_doc``) and with its transpose (``by_word``).
+
+    A pytree: pass it to ``jit`` as an argument. Document vectors are padded with empty documents up to
+    ``by_doc.n_rows``.
+    """
+
+    by_doc: FoldedRows
+    by_word: FoldedRows
+    length: Float[Array, " padded_docs"] | np.ndarray
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return self.by_word.n_rows
+
+
+class Corpus:
+    """Word counts of a collection of documents.
+
+    Make one with :meth:`from_counts`.
+
+    Attributes
+    ----------
+    counts
+        The counts on the host, a ``scipy.sparse.csr_array`` of floats, documents in rows.
+    vocabulary
+        The words, a NumPy array of strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> corpus = Corpus.from_counts(np.array([[2, 0, 1], [0, 3, 0]]), vocabulary=["a", "b", "c"])
+    >>> corpus
+    Corpus(2 documents, 3 words, 3 nonzeros)
+    """
+
+    def __init__(self, counts: sp.csr_array, vocabulary: np.ndarray):
+        self.counts = counts
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def from_counts(cls, counts, vocabulary: Sequence[str] | None = None) -> "Corpus":
+        """Take counts in any usual form.
+
+        Parameters
+        ----------
+        counts
+            Documents x words: ``scipy.sparse`` matrix or array of any format, NumPy or JAX array, or
+            nested lists. Integers become the default float; duplicates are summed.
+        vocabulary
+            One distinct string per column; column numbers if None.
+
+        Raises
+        ------
+        InputError
+            Negative or non-finite counts, not two-dimensional, empty, or a vocabulary that does not fit.
+
+        Warns
+        -----
+        UserWarning
+            When many values are not whole numbers: moments are meant for counts.
+        """
+        csr = _to_csr(counts)
+        n_docs, n_words = csr.shape
+        if n_docs == 0 or n_words == 0:
+            raise InputError(f"The corpus is empty: got {n_docs} documents and {n_words} words.")
+        check_nonnegative("Counts", csr.data)
+        if csr.nnz and np.mean(csr.data != np.round(csr.data)) > 0.1:
+            warnings.warn(
+                "Many values are not whole numbers (tf-idf?). The method of moments is meant for raw "
+                "word counts; it goes on, but the moments are no longer unbiased.",
+                stacklevel=2,
+            )
+        return cls(csr, _check_vocabulary(vocabulary, n_words))
+
+    def __repr__(self):
+        return f"Corpus({self.n_docs} documents, {self.n_words} words, {self.nnz} nonzeros)"
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents, empty ones included."""
+        return self.counts.shape[0]
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return self.counts.shape[1]
+
+    @property
+    def nnz(self) -> int:
+        """Number of nonzero counts."""
+        return self.counts.nnz
+
+    @property
+    def dtype(self):
+        """Floating type of the counts and of all results."""
+        return self.counts.dtype
+
+    @cached_property
+    def length(self) -> np.ndarray:
+        """Words in each document, in double precision."""
+        return np.asarray(self.counts.sum(axis=1, dtype=np.float64)).ravel()
+
+    @cached_property
+    def by_doc(self) -> FoldedRows:
+        """Layout for products with X; document rows padded to a geometric grid."""
+        indptr = self.counts.indptr
+        padded = np.concatenate([indptr, np.full(geometric(self.n_docs) - self.n_docs, indptr[-1])])
+        longest = int(np.diff(indptr).max(initial=1))
+        layout = fold_rows(
+            padded,
+            self.counts.indices,
+            self.counts.data,
+            capacity=geometric(self.nnz),
+            longest=longest,
+            dtype=self.dtype,
+        )
+        return jax.device_put(layout)
+
+    @cached_property
+    def arrays(self) -> CorpusArrays:
+        """What compiled code sees: both layouts on the default device."""
+        csc = self.counts.tocsc()
+        by_word = fold_rows(
+            csc.indptr,
+            csc.indices,
+            csc.data,
+            capacity=geometric(self.nnz),
+            longest=geometric(self.n_docs),
+            dtype=self.dtype,
+        )
+        length = self.pad(self.length).astype(self.dtype)
+        return CorpusArrays(self.by_doc, *jax.device_put((by_word, length)))
+
+    def pad(self, values: np.ndarray) -> np.ndarray:
+        """Extend a vector over documents with zeros to the padded number of documents."""
+        return np.concatenate([values, np.zeros(self.by_doc.n_rows - len(values), values.dtype)])
+
+
+def _to_csr(counts) -> sp.csr_array:
+    """Convert to canonical csr with a floating type that JAX keeps."""
+    if sp.issparse(counts):
+        if counts.ndim != 2:
+            raise InputError(f"Counts must be documents x words; got {counts.ndim} dimension(s).")
+        csr = sp.csr_array(counts)
+    else:
+        try:
+            dense = np.asarray(counts)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Counts must be a numeric table, documents x words: {error}") from error
+        if dense.ndim != 2:
+            raise InputError(f"Counts must be documents x words; got {dense.ndim} dimension(s).")
+        if dense.dtype.kind not in "biuf":
+            raise InputError(f"Counts must be real numbers; got dtype {dense.dtype}.")
+        csr = sp.csr_array(dense)
+    if csr.dtype.kind not in "biuf":
+        raise InputError(f"Counts must be real numbers; got dtype {csr.dtype}.")
+    keep = csr.dtype.kind == "f" and csr.dtype.itemsize >= 4
+    dtype = jax.dtypes.canonicalize_dtype(csr.dtype) if keep else jnp.zeros(()).dtype
+    check_nonnegative("Counts", csr.data)  # before the cast: a large negative integer must not hide
+    csr = csr.astype(dtype)  # a copy: the caller's matrix stays as it is
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return csr
+
+
+def _check_vocabulary(vocabulary, n_words: int) -> np.ndarray:
+    """Return the vocabulary as an array of strings; column numbers where none is given."""
+    if vocabulary is None:
+        return np.arange(n_words).astype(str)
+    if isinstance(vocabulary, str):
+        raise InputError("The vocabulary must be a sequence of words; got one string.")
+    words = np.array([str(word) for word in vocabulary], dtype=str)
+    if len(words) != n_words:
+        raise InputError(f"The vocabulary has {len(words)} words; the counts have {n_words} columns.")
+    unique, times = np.unique(words, return_counts=True)
+    if len(unique) != len(words):
+        raise InputError(f"The vocabulary must not repeat words; {unique[times > 1][0]!r} occurs twice or more.")
+    return words

@@ -1,0 +1,33 @@
+"""Errors and checks shared by all layers."""
+
+import functools
+
+import jax
+import numpy as np
+
+
+class InputError(ValueError):
+    """The input is not what the function can work with; the message says what was expected and what came."""
+
+
+def is_traced(*values) -> bool:
+    """Tell whether any array in the arguments is a tracer, so that its values cannot be looked at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+@functools.cache
+def _fixed_key():
+    return jax.random.key(0)
+
+
+def default_key(key):
+    """Return ``key``, or the one fixed key where it is None: the same call gives the same answer."""
+    return _fixed_key() if key is None else key
+
+
+def check_nonnegative(name: str, values: np.ndarray) -> None:
+    """Raise unless all values are finite and at least zero."""
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"{name} must be finite; got NaN or infinity.")
+    if values.size and values.min() < 0:
+        raise InputError(f"{name} must not be negative; the smallest value is {values.min()}.")

@@ -1,0 +1,49 @@
+"""Small dense factorisations over leading axes, safe on every device.
+
+On a CPU a *batched* LAPACK call waits, on a worker of XLA's thread pool, for other workers of the same pool: two such
+calls at a time lock up a machine with two cores. There the leading axes are looped over, one plain call after the
+other; accelerators get the batched call.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def eigh(
+    matrix: Float[Array, "*nodes size size"],
+) -> tuple[Float[Array, "*nodes size"], Float[Array, "*nodes size size"]]:
+    """Return eigenvalues in ascending order, and eigenvectors in columns."""
+    return _over_leading_axes(lambda m: tuple(jnp.linalg.eigh(m)), matrix)
+
+
+def orthonormalise(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
+    """Return an orthonormal basis of the columns (the Q of QR)."""
+    return _over_leading_axes(lambda b: jnp.linalg.qr(b)[0], block)
+
+
+def triangle(block: Float[Array, "*nodes rows columns"]) -> Float[Array, "*nodes columns columns"]:
+    """Return the R of QR."""
+    return _over_leading_axes(partial(jnp.linalg.qr, mode="r"), block)
+
+
+def solve(
+    matrix: Float[Array, "*nodes size size"], right: Float[Array, "*nodes size columns"]
+) -> Float[Array, "*nodes size columns"]:
+    """Solve linear systems."""
+    return _over_leading_axes(jnp.linalg.solve, matrix, right)
+
+
+def _over_leading_axes(function, *operands):
+    if operands[0].ndim == 2:
+        return function(*operands)
+
+    def one_by_one(*operands):
+        lead = operands[0].shape[:-2]
+        flat = [operand.reshape(-1, *operand.shape[-2:]) for operand in operands]
+        results = jax.lax.map(lambda parts: function(*parts), tuple(flat))
+        return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), results)
+
+    return jax.lax.platform_dependent(*operands, cpu=one_by_one, default=function)

@@ -1,0 +1,6 @@
+"""The hierarchy: nodes, rounds, growth."""
+
+from hmom_jax.tree.grow import grow_tree
+from hmom_jax.tree.tree import Node, Tree
+
+__all__ = ["Node", "Tree", "grow_tree"]

@@ -1,0 +1,142 @@
+"""Growing a tree: the one function that users call."""
+
+from functools import partial
+
+import numpy as np
+from jaxtyping import Array, Key
+
+from hmom_jax.corpus import Corpus
+from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
+from hmom_jax.errors import InputError, check_nonnegative, default_key
+from hmom_jax.progress import progress_bar
+from hmom_jax.tree.paper import grow_by_levels
+from hmom_jax.tree.tree import Tree
+
+METHODS = ("paper",)
+
+
+def grow_tree(
+    corpus: Corpus,
+    depth: int | None = None,
+    *,
+    method: str = "paper",
+    key: Key[Array, ""] | None = None,
+    decompose=sidiwo,
+    solver: str = "auto",
+    branching: int = 2,
+    sample_weight=None,
+    beta: float = 0.0,
+    word_scale: str | None = None,
+    progress: bool = False,
+) -> Tree:
+    """Grow a tree of topics over a corpus.
+
+    Parameters
+    ----------
+    corpus
+        The documents.
+    depth
+        Number of successive splits: up to ``branching ** depth`` leaves.
+    method
+        ``"paper"``: Algorithm 2 of the paper, every node split down to ``depth``.
+    key
+        Random key; None is a fixed key. Each node's key is folded with its path.
+    decompose
+        How a node's moments are decomposed: any method with the signature of :func:`~hmom_jax.sidiwo`.
+    solver
+        Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own.
+    branching
+        Children per split.
+    sample_weight
+        Weight of each document, 1 by default. Documents of weight 0 are only assigned.
+    beta, word_scale
+        Which moments; see :func:`~hmom_jax.single_topic_moments`.
+    progress
+        Show a progress bar on standard error (needs the ``cli`` extra).
+
+    References
+    ----------
+    Ruffini, Rabusseau and Balle (2017), Algorithm 2.
+
+    Examples
+    --------
+    >>> from hmom_jax import Corpus, datasets
+    >>> data = datasets.hierarchical_topics(seed=0)
+    >>> tree = grow_tree(Corpus.from_counts(data.counts), depth=3)
+    >>> tree.n_leaves
+    8
+    """
+    if not isinstance(corpus, Corpus):
+        raise InputError(f"corpus must be a Corpus (see Corpus.from_counts); got {type(corpus).__name__}.")
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if depth is None:
+        raise InputError("depth is needed: the number of successive splits.")
+    depth = _whole("depth", depth, 1)
+    branching = _whole("branching", branching, 2)
+    if solver not in SOLVERS:
+        raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
+    if decompose is sidiwo:
+        decompose = _Method(sidiwo, [("solver", resolve_solver(solver, branching))])
+    elif solver != "auto":
+        raise InputError("solver is for decompose=sidiwo; set options of other methods with functools.partial.")
+    else:
+        decompose = _Method(decompose)
+    if word_scale is not None and not isinstance(word_scale, str):
+        raise InputError("word_scale must be None or 'inverse_sqrt' in a tree: it follows each node's own words.")
+    sample_weight = _check_sample_weight(sample_weight, corpus.n_docs)
+    if not np.any((corpus.length >= 3) & (sample_weight > 0)):
+        raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")
+    with progress_bar(progress, depth, "splitting") as watch:
+        return grow_by_levels(
+            corpus,
+            depth,
+            branching=branching,
+            decompose=decompose,
+            key=default_key(key),
+            sample_weight=sample_weight,
+            beta=float(beta),
+            word_scale=word_scale,
+            watch=watch,
+        )
+
+
+class _Method:
+    """A decomposition with its options, equal to any other of the same function and options.
+
+    ``functools.partial`` objects compare by identity, which would compile anew for every call.
+    """
+
+    def __init__(self, function, options=()):
+        while isinstance(function, partial):
+            if function.args:
+                raise InputError("decompose takes its options by keyword: functools.partial(method, option=value).")
+            options = (*function.keywords.items(), *options)
+            function = function.func
+        self.function, self.options = function, tuple(sorted(options))
+
+    def __call__(self, moments, rank, key):
+        return self.function(moments, rank, key=key, **dict(self.options))
+
+    def __eq__(self, other):
+        return isinstance(other, _Method) and (self.function, self.options) == (other.function, other.options)
+
+    def __hash__(self):
+        return hash((self.function, self.options))
+
+
+def _whole(name: str, value, least: int) -> int:
+    """Check a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def _check_sample_weight(sample_weight, n_docs: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n_docs)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n_docs,):
+        raise InputError(f"sample_weight must have one weight per document ({n_docs}); got shape {weights.shape}.")
+    check_nonnegative("sample_weight", weights)
+    return weights

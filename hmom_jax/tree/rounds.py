@@ -1,0 +1,90 @@
+"""A round of a tree: all open nodes side by side, served by the same passes over the nonzeros.
+
+Every document sits in exactly one open node, so a product with X reads, for each document, the section of its own
+node from a table of all nodes; for the transpose, the nonzeros are sorted once per round by (node, word).
+All shapes follow from the corpus and the number of slots, whatever the partition.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+
+from hmom_jax.assign import floor_topics
+from hmom_jax.corpus import Corpus
+from hmom_jax.models.single_topic import document_weights, moments_from_weights
+from hmom_jax.sparse import FoldedRows, fold_rows, geometric
+
+# Tables hold slots x words x columns floats; a Krylov basis at rank 2 with its temporaries has about this many.
+_COLUMNS_PER_RANK = 40
+_TABLE_BYTES = 512 * 2**20
+
+
+def n_slots_for(n_open: int, widest: int, n_words: int, rank: int, itemsize: int) -> int:
+    """Choose how many nodes one pass serves: few distinct numbers, within the memory for tables.
+
+    Examples
+    --------
+    >>> [n_slots_for(n, widest=16, n_words=3000, rank=2, itemsize=4) for n in (1, 4, 9)]
+    [8, 8, 16]
+    """
+    affordable = max(1, _TABLE_BYTES // (n_words * rank * _COLUMNS_PER_RANK * itemsize))
+    affordable = min(1 << (affordable.bit_length() - 1), (2**31 - 1) // n_words)
+    slots = 8
+    while slots < n_open:
+        slots *= 8
+    return min(slots, 1 << (widest - 1).bit_length(), affordable)
+
+
+def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int) -> FoldedRows:
+    """Sort the nonzeros by (slot, word); documents with slot -1 are left out."""
+    counts = corpus.counts
+    active = np.flatnonzero(slot >= 0)
+    if len(active) < corpus.n_docs:
+        counts = counts[active]
+    shift = np.repeat(slot[active] * n_words, np.diff(counts.indptr)).astype(np.int32)
+    keyed = sp.csr_array(
+        (counts.data, counts.indices + shift, counts.indptr), shape=(len(active), n_slots * n_words)
+    ).tocsc()
+    return fold_rows(
+        keyed.indptr,
+        active[keyed.indices],
+        keyed.data,
+        capacity=geometric(corpus.nnz),
+        longest=geometric(corpus.n_docs),
+        dtype=corpus.dtype,
+    )
+
+
+def fit_round(corpus: Corpus, slot, sample_weight, paths, key, *, n_slots, beta, word_scale, decompose, rank):
+    """Decompose the moments of every slot; returns topics with their floor, and the decomposition, on the device."""
+    n_words = geometric(corpus.n_words)
+    inside = slot >= 0
+    node = np.where(inside, slot, 0)
+    weights, _ = document_weights(corpus.length, sample_weight * inside, beta, node, n_slots)
+    padded = np.zeros((3, corpus.by_doc.n_rows), corpus.dtype)
+    padded[:, : corpus.n_docs] = weights
+    return _fit(
+        corpus.by_doc,
+        layout_by_node(corpus, slot, n_slots, n_words),
+        padded,
+        corpus.pad((node * n_words).astype(np.int32)),
+        np.pad(np.asarray(paths, np.uint32), (0, n_slots - len(paths))),
+        np.int32(corpus.n_words),
+        key,
+        decompose=decompose,
+        rank=rank,
+        n_slots=n_slots,
+        word_scale=word_scale,
+    )
+
+
+@partial(jax.jit, static_argnames=("decompose", "rank", "n_slots", "word_scale"))
+def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, rank, n_slots, word_scale):
+    moments = moments_from_weights(by_doc, by_word, weights, word_scale, offset=offset, n_nodes=n_slots)
+    keys = jax.vmap(lambda path: jax.random.fold_in(key, path))(paths)
+    found = decompose(moments, rank, key=keys)
+    real_words = jnp.arange(moments.m1.shape[-1]) < n_words
+    return floor_topics(found.topics, real_words), found

@@ -1,0 +1,246 @@
+"""The tree of topics: what it holds and what can be asked of it."""
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hmom_jax.assign import choose_topic
+from hmom_jax.corpus import Corpus
+from hmom_jax.errors import InputError
+from hmom_jax.files import write_text
+
+
+@dataclass
+class Node:
+    r"""One node: a set of documents and its topic.
+
+    Attributes
+    ----------
+    id, parent, children, depth
+        Place in the tree; nodes are numbered depth first, children stand by descending size.
+    n_docs
+        Documents in the node.
+    mass
+        Their sample weights, added up.
+    topic
+        Distribution over words.
+    weight
+        Share of the topic in its parent's split.
+    component
+        Which component of its parent's split it is.
+    reason
+        Why a leaf was not split; None for inner nodes.
+    spectral_gap
+        $(\lambda_l - \lambda_{l+1}) / \lambda_l$ of the node's own second moment: near 1, the cut is sharp.
+    off_diagonal
+        What the rotation left off the diagonal, as a share: near 0, the node is a clean mixture.
+    simplex_violation
+        Largest negative mass of a child topic before projection: near 0, the fit is good.
+    converged
+        Whether the node's split reached its tolerances.
+    """
+
+    id: int
+    parent: int | None
+    depth: int
+    n_docs: int
+    mass: float
+    topic: np.ndarray
+    weight: float = 1.0
+    component: int = 0
+    children: tuple[int, ...] = ()
+    reason: str | None = None
+    spectral_gap: float | None = None
+    off_diagonal: float | None = None
+    simplex_violation: float | None = None
+    converged: bool | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the node has no children."""
+        return not self.children
+
+
+@dataclass
+class Tree:
+    """A tree of topics over a corpus. Made by :func:`~hmom_jax.grow_tree`.
+
+    Attributes
+    ----------
+    nodes
+        All nodes; the root first.
+    vocabulary
+        The words.
+    doc_node
+        Leaf (node id) of each training document.
+    word_probability
+        $p(w)$ in the training corpus.
+    method
+        How the tree was grown.
+    """
+
+    nodes: list[Node]
+    vocabulary: np.ndarray
+    doc_node: np.ndarray
+    word_probability: np.ndarray
+    method: str
+    info: dict = field(default_factory=dict)
+
+    @property
+    def root(self) -> Node:
+        """The node of all documents."""
+        return self.nodes[0]
+
+    @property
+    def leaves(self) -> list[Node]:
+        """Leaves in depth-first order; leaf i has label i."""
+        return [node for node in self.nodes if node.is_leaf]
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaves)
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest node; the root has 0."""
+        return max(node.depth for node in self.nodes)
+
+    def labels(self, level: int | None = None) -> np.ndarray:
+        """Return the label of each training document, counted from 0 in depth-first order.
+
+        Parameters
+        ----------
+        level
+            None for leaves; a depth for the ancestors at that depth (leaves above it stand for themselves), so
+            that labels at different levels nest.
+        """
+        return self._labels_of(self.doc_node, level)
+
+    def assign(self, corpus: Corpus, level: int | None = None) -> np.ndarray:
+        """Return labels for new documents over the same vocabulary, walking down the tree.
+
+        On the training corpus it gives :meth:`labels`.
+        """
+        if corpus.n_words != len(self.vocabulary) or not np.array_equal(corpus.vocabulary, self.vocabulary):
+            raise InputError(
+                f"The new corpus must have the tree's vocabulary ({len(self.vocabulary)} words in the same order); "
+                f"got {corpus.n_words} words."
+            )
+        return self._labels_of(self._walk(corpus), level)
+
+    def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7) -> list[str]:
+        r"""Return the words of highest relevance at a node.
+
+        $\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / p(w))$; 1 ranks by
+        probability alone, 0 by lift alone.
+
+        References
+        ----------
+        Sievert and Shirley (2014), "LDAvis".
+        """
+        node = self._node(node)
+        if not 0 <= relevance <= 1:
+            raise InputError(f"relevance must lie between 0 and 1; got {relevance}.")
+        if n < 0:
+            raise InputError(f"n must not be negative; got {n}.")
+        seen = np.flatnonzero(self.word_probability > 0)
+        log_topic = np.log(node.topic[seen].astype(np.float64))
+        score = log_topic - (1 - relevance) * np.log(self.word_probability[seen])
+        best = seen[np.argsort(-score, kind="stable")[:n]]
+        return self.vocabulary[best].tolist()
+
+    def to_dict(self, n_words: int = 10) -> dict:
+        """Return the tree as nested dictionaries of plain Python values."""
+
+        def describe(node: Node) -> dict:
+            return {
+                "id": node.id,
+                "n_docs": node.n_docs,
+                "mass": node.mass,
+                "weight": node.weight,
+                "keywords": self.keywords(node, n_words),
+                "reason": node.reason,
+                "spectral_gap": node.spectral_gap,
+                "off_diagonal": node.off_diagonal,
+                "simplex_violation": node.simplex_violation,
+                "converged": node.converged,
+                "children": [describe(self.nodes[child]) for child in node.children],
+            }
+
+        return {"format": 1, "method": self.method, "n_leaves": self.n_leaves, "root": describe(self.root)}
+
+    def to_json(self, path=None, n_words: int = 10) -> str:
+        """Return the tree as JSON, and write it to ``path`` (atomically) where one is given."""
+        text = json.dumps(self.to_dict(n_words), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def __str__(self):
+        return self.format()
+
+    def format(self, n_words: int = 8, ascii_only: bool = False) -> str:
+        """Draw the tree as text, a line per node with its size and keywords."""
+        tee, last, bar = ("|- ", "`- ", "|  ") if ascii_only else ("├─ ", "└─ ", "│  ")
+        width = len(str(self.root.n_docs))
+        lines = []
+
+        def draw(node, lead, branch):
+            words = "(all documents)" if node.parent is None else " ".join(self.keywords(node, n_words))
+            lines.append(f"{lead}{branch}{node.n_docs:>{width}} {words}")
+            below = lead + ("" if not branch else "   " if branch == last else bar)
+            for child in node.children:
+                draw(self.nodes[child], below, last if child == node.children[-1] else tee)
+
+        draw(self.root, "", "")
+        return "\n".join(lines)
+
+    def _node(self, node) -> Node:
+        if isinstance(node, Node):
+            return node
+        if not 0 <= node < len(self.nodes):
+            raise InputError(f"There is no node {node}; the tree has nodes 0 to {len(self.nodes) - 1}.")
+        return self.nodes[node]
+
+    def _labels_of(self, doc_node, level):
+        """Return the numbers of the ancestors at ``level`` of the given leaves."""
+        if level is not None and level < 0:
+            raise InputError(f"level must be at least 0; got {level}.")
+        ancestor = np.arange(len(self.nodes))
+        for node in self.nodes:  # parents come before their children
+            if level is not None and node.depth > level:
+                ancestor[node.id] = ancestor[node.parent]
+        kept = np.array(sorted({ancestor[leaf.id] for leaf in self.leaves}))
+        return np.searchsorted(kept, ancestor[doc_node])
+
+    def _walk(self, corpus: Corpus) -> np.ndarray:
+        """Send documents down the tree, a level at a time, all nodes of a level in one pass."""
+        place = np.zeros(corpus.n_docs, np.int64)
+        inner = [node for node in self.nodes if not node.is_leaf]
+        if not inner:
+            return place
+        rank = max(len(node.children) for node in inner)
+        # In the order of components, not of sizes: ties fall as they fell while growing.
+        by_component = [sorted(node.children, key=lambda c: self.nodes[c].component) for node in inner]
+        slot_of = np.full(len(self.nodes), -1)
+        slot_of[[node.id for node in inner]] = np.arange(len(inner))
+        topics = np.stack([self._padded([self.nodes[c].topic for c in kids], rank) for kids in by_component])
+        weights = np.array(
+            [[self.nodes[c].weight for c in kids] + [0.0] * (rank - len(kids)) for kids in by_component], corpus.dtype
+        )
+        for _ in range(self.depth):
+            slot = slot_of[place]
+            node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
+            choice, _ = choose_topic(corpus.by_doc, topics.astype(corpus.dtype), weights, node, n_nodes=len(inner))
+            choice = np.asarray(choice)[: corpus.n_docs]
+            for index, kids in enumerate(by_component):
+                here = slot == index
+                place[here] = np.asarray(kids)[choice[here]]
+        return place
+
+    @staticmethod
+    def _padded(topics, rank):
+        """Stack child topics in columns; a node with fewer children repeats the last, with weight zero."""
+        return np.stack(topics + topics[-1:] * (rank - len(topics)), axis=-1)
