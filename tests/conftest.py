@@ -1,0 +1,37 @@
+"""Settings for all tests: strict promotion, no deadlines, one table of floating types."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import jax
+import numpy as np
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+hypothesis.settings.register_profile("house", deadline=None, max_examples=20, derandomize=True)
+hypothesis.settings.load_profile("house")
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request):
+    """Run a test in both precisions; double precision only inside its own context."""
+    with jax.enable_x64(request.param is np.float64):
+        yield request.param
+
+
+@pytest.fixture
+def x64():
+    """Run a test in double precision."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Return the folder of real corpora, or skip (set HMOM_DATA to use another)."""
+    folder = Path(os.environ.get("HMOM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no corpora in {folder.name}: set HMOM_DATA")
+    return folder

@@ -1,0 +1,68 @@
+"""Problems with known answers, and comparisons up to what cannot be determined."""
+
+import itertools
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+import hmom_jax as hm
+
+
+def tolerance(dtype, single: float, double: float) -> float:
+    """Choose a tolerance by precision."""
+    return single if np.dtype(dtype) == np.float32 else double
+
+
+def random_topics(seed: int, n_words: int, n_topics: int, concentration: float = 0.3):
+    """Draw topics in columns and weights that are not too small."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, concentration), n_topics).T
+    weights = rng.dirichlet(np.full(n_topics, 5.0))
+    return topics, weights
+
+
+def random_corpus(seed: int, n_docs: int = 30, n_words: int = 12, mean_length: float = 6.0, dtype=np.float32):
+    """Draw counts with empty, short and long documents, and a word that never occurs."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.poisson(mean_length, n_docs)
+    lengths[:3] = 0, 1, 2
+    probability = rng.dirichlet(np.full(n_words, 0.5))
+    probability[-1] = 0
+    probability /= probability.sum()
+    return rng.multinomial(lengths, probability).astype(dtype)
+
+
+def match_columns(found, truth):
+    """Permute the columns of ``found`` to be closest to those of ``truth``."""
+    found, truth = np.asarray(found, np.float64), np.asarray(truth, np.float64)
+    distance = np.abs(found[:, :, None] - truth[:, None, :]).sum(0)
+    rows, columns = linear_sum_assignment(distance)
+    order = np.empty_like(rows)
+    order[columns] = rows
+    return found[:, order]
+
+
+def brute_force_moments(counts, beta=0.0, membership=None):
+    """Form M1, M2, M3 by running over all tuples of distinct word positions of every document."""
+    counts = np.asarray(counts).astype(int)
+    n_docs, n_words = counts.shape
+    membership = np.ones(n_docs) if membership is None else np.asarray(membership, float)
+    moments = []
+    for order in (1, 2, 3):
+        total, constant = np.zeros((n_words,) * order), 0.0
+        for document, weight in zip(counts, membership, strict=True):
+            words = np.repeat(np.arange(n_words), document)
+            if len(words) < order:
+                continue
+            falling = np.prod([len(words) - i for i in range(order)], dtype=float)
+            for places in itertools.permutations(range(len(words)), order):
+                total[tuple(words[list(places)])] += weight / falling**beta
+            constant += weight / falling**beta * falling
+        moments.append(total / constant)
+    return moments
+
+
+def population(seed: int, n_words: int, n_topics: int, word_scale=None, concentration: float = 0.3):
+    """Return (topics, weights, exact moments)."""
+    topics, weights = random_topics(seed, n_words, n_topics, concentration)
+    return topics, weights, hm.population_moments(topics, weights, word_scale=word_scale)
