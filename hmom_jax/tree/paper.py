@@ -1,5 +1,7 @@
 """The paper's tree (Algorithm 2): every node split in turn, down to a given depth, a level per round."""
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,13 +21,15 @@ def grow_by_levels(
     growth = _Growth(corpus, sample_weight)
     signature = _signatures(corpus)
     widest = branching ** (depth - 1)
+    slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
+    most_slots = slots_for(widest, widest)
     for level in range(depth):
         open_nodes = []
         for node in growth.level(level):
             node.reason = _too_poor(corpus, growth.docs(node), sample_weight, signature)
             if node.reason is None:
                 open_nodes.append(node)
-        n_slots = n_slots_for(len(open_nodes), widest, corpus.n_words, branching, corpus.dtype.itemsize)
+        n_slots = slots_for(len(open_nodes), widest)
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)
@@ -33,13 +37,24 @@ def grow_by_levels(
                 corpus, slot, sample_weight, [growth.path[node.id] for node in group], key,
                 n_slots=n_slots, beta=beta, word_scale=word_scale, decompose=decompose, rank=branching,
             )  # fmt: skip
-            padded_slot = corpus.pad(np.maximum(slot, 0).astype(np.int32))
-            choice, _ = choose_topic(corpus.by_doc, topics, found.weights, padded_slot, n_nodes=n_slots)
-            growth.split(group, slot, np.asarray(choice)[: corpus.n_docs], np.asarray(topics), _host(found))
+            topics, found = np.asarray(topics), _host(found)
+            growth.split(group, slot, _choose(corpus, slot, topics, found["weights"], most_slots), topics, found)
         watch(level + 1, len(growth.nodes))
         if not open_nodes:
             break
+    for node in growth.level(depth):
+        node.reason = "the depth asked for is reached"
     return growth.finish("paper")
+
+
+def _choose(corpus: Corpus, slot, topics, weights, n_slots: int) -> np.ndarray:
+    """Choose each document's topic; always with the same number of slots, so that this is compiled once a tree."""
+    spare = n_slots - len(topics)
+    topics = np.pad(topics, [(0, spare), (0, 0), (0, 0)], constant_values=1)
+    weights = np.pad(weights, [(0, spare), (0, 0)], constant_values=1)
+    node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
+    choice, _ = choose_topic(corpus.by_doc, topics, weights, node, n_nodes=n_slots)
+    return np.asarray(choice)[: corpus.n_docs]
 
 
 class _Growth:
