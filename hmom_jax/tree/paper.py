@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.rounds import fit_round, n_slots_for
-from hmom_jax.tree.tree import Node, Tree
+from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 
 def grow_by_levels(
@@ -114,18 +114,10 @@ class _Growth:
 
     def finish(self, method: str) -> Tree:
         """Return the tree, its nodes numbered depth first."""
-        order, stack = [], [0]
-        while stack:
-            node = self.nodes[stack.pop()]
-            order.append(node.id)
-            stack.extend(reversed(node.children))
-        new = np.empty(len(self.nodes), np.int64)
-        new[order] = np.arange(len(order))
-        nodes = [self.nodes[old] for old in order]
-        for node in nodes:
-            node.id = int(new[node.id])
-            node.parent = None if node.parent is None else int(new[node.parent])
-            node.children = tuple(int(new[child]) for child in node.children)
+        order = sorted((node.depth, node.id) for node in self.nodes if node.children)
+        for number, (_, name) in enumerate(order):
+            self.nodes[name].split_order = number
+        nodes, new = number_depth_first(self.nodes, root=0)
         return Tree(nodes, self.corpus.vocabulary, new[self.place], self.word_probability, method)
 
 
