@@ -56,9 +56,8 @@ def moments(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     m3[:, r, r] -= pairs
     m3[r, r, r] += 2 * first
     m2 = pairs - np.diag(first)
-    long_enough = length >= 2
-    pair_count = (length * (length - 1) * long_enough).sum()
-    triple_count = (length * (length - 1) * (length - 2) * long_enough).sum()
+    pair_count = (length * (length - 1)).sum()
+    triple_count = (length * (length - 1) * (length - 2)).sum()
     return first / length.sum(), m2 / pair_count, m3 / triple_count
 
 
