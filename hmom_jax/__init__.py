@@ -4,6 +4,7 @@ from hmom_jax import datasets
 from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.decompose import Decomposition, sidiwo
 from hmom_jax.errors import InputError
+from hmom_jax.io import load_tree, read_corpus
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
 from hmom_jax.tree import Node, Tree, grow_tree
@@ -21,9 +22,21 @@ __all__ = [
     "Whitening",
     "datasets",
     "grow_tree",
+    "load_tree",
     "population_moments",
     "project_simplex",
+    "read_corpus",
     "sidiwo",
     "single_topic_moments",
     "whiten",
 ]
+
+_ESTIMATORS = ("HierarchicalTopicModel", "SpectralTopicModel")
+
+
+def __getattr__(name: str):
+    if name in _ESTIMATORS:  # scikit-learn is an extra, and slow to import
+        from hmom_jax import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

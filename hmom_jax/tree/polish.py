@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hmom_jax.corpus import Corpus
-from hmom_jax.sparse import product
+from hmom_jax.sparse import geometric, product
 
 # The prior weighs at most this share of an average leaf, and at most one pseudo-count a word.
 _PRIOR_SHARE = 0.4
@@ -33,12 +33,13 @@ def prior_mass(total: float, n_words: int, n_leaves: int) -> float:
 def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_steps: int, n_leaves: int):
     """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
 
-    ``temper`` scales the counts of each document. Padding documents have no weight.
+    ``temper`` scales the counts of each document. Padding documents have no weight; leaves are padded to a geometric
+    grid by leaves of no weight, so that trees of like size share a compilation.
     """
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
     total = float((sample_weight * temper * corpus.length).sum())
     if not isinstance(start, jax.Array):
-        start = pad_rows(np.eye(n_leaves, dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
+        start = pad_rows(np.eye(geometric(n_leaves), dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
@@ -48,6 +49,7 @@ def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_s
         start,
         np.asarray(prior_mass(total, corpus.n_words, n_leaves), corpus.dtype),
         np.int32(n_steps),
+        np.arange(geometric(n_leaves)) < n_leaves,
     )
 
 
@@ -57,7 +59,7 @@ def pad_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 @jax.jit
-def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps):
+def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, real):
     mean = product(by_word, (temper * sample_weight)[:, None])[:, 0]
     mean = mean / mean.sum()
     log_mean = jnp.log(mean + 1e-12)
@@ -67,7 +69,7 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps):
         weighted = sample_weight[:, None] * responsibility
         topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
         topics = topics / topics.sum(0)
-        weights = weighted.sum(0) + 1
+        weights = jnp.where(real, weighted.sum(0) + 1, 0.0)
         log_ratio = jnp.log(topics) - log_mean[:, None]
         mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
         return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
@@ -85,7 +87,14 @@ def scores(by_doc, temper, mixture: Mixture):
     return temper[:, None] * product(by_doc, mixture.log_ratio) + mixture.log_weight
 
 
-@jax.jit
-def best_leaf(by_doc, temper, mixture: Mixture):
-    """Return the most probable leaf of each document."""
-    return jnp.argmax(scores(by_doc, temper, mixture), axis=-1)
+def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:
+    """Return :func:`scores` on the host, compiled for the number of leaves rounded up to the geometric grid."""
+    n_leaves = mixture.log_ratio.shape[1]
+    spare = geometric(n_leaves) - n_leaves
+    padded = Mixture(
+        np.pad(mixture.log_ratio, [(0, 0), (0, spare)]), np.pad(mixture.log_weight, (0, spare)), mixture.mean
+    )
+    return np.asarray(_scores(by_doc, temper, padded))[:, :n_leaves]
+
+
+_scores = jax.jit(scores)

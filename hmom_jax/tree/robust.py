@@ -42,7 +42,7 @@ def grow_robust(
         labels[cell.docs] = number
     tempered = documents.temper(effective.words)
     polish = lambda start, steps, k, temper: em(counts, temper, sample_weight, start, steps, k)
-    best = lambda responsibility: np.asarray(responsibility)[: corpus.n_docs].argmax(1)
+    best = lambda responsibility: np.asarray(responsibility)[: corpus.n_docs].argmax(1)  # padding leaves never win
 
     responsibility, mixture = polish(labels, _STEPS_CELLS, len(cells), tempered)
     labels = best(responsibility)
