@@ -9,6 +9,8 @@ from hmom_jax.simplex import project_simplex
 from hmom_jax.tree import Node, Tree, grow_tree
 from hmom_jax.whitening import Whitening, whiten
 
+from hmom_jax import metrics  # isort: skip  (needs the tree)
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Whitening",
     "datasets",
     "grow_tree",
+    "metrics",
     "population_moments",
     "project_simplex",
     "sidiwo",
