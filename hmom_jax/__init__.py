@@ -6,7 +6,7 @@ from hmom_jax.decompose import Decomposition, sidiwo
 from hmom_jax.errors import InputError
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
-from hmom_jax.tree import Node, Tree, grow_tree
+from hmom_jax.tree import Node, Tree, grow_tree, split_confidence
 from hmom_jax.whitening import Whitening, whiten
 
 from hmom_jax import metrics  # isort: skip  (needs the tree)
@@ -28,5 +28,6 @@ __all__ = [
     "project_simplex",
     "sidiwo",
     "single_topic_moments",
+    "split_confidence",
     "whiten",
 ]

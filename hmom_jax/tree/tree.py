@@ -44,6 +44,8 @@ class Node:
         Whether the node's split reached its tolerances.
     split_order
         When the node was split, counted from 0: what :meth:`Tree.cut` goes by.
+    confidence
+        How surely the split comes out again under resampling, once :func:`~hmom_jax.split_confidence` has been run.
     """
 
     id: int
@@ -61,6 +63,7 @@ class Node:
     simplex_violation: float | None = None
     converged: bool | None = None
     split_order: int | None = None
+    confidence: float | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -232,6 +235,7 @@ class Tree:
                 "off_diagonal": node.off_diagonal,
                 "simplex_violation": node.simplex_violation,
                 "converged": node.converged,
+                "confidence": node.confidence,
                 "children": [describe(self.nodes[child]) for child in node.children],
             }
 
