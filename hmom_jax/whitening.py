@@ -83,7 +83,7 @@ def whiten(moments: Moments, rank: int, key: Key[Array, "..."] | None = None, *,
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> moments = population_moments(np.eye(3), np.array([0.5, 0.3, 0.2]))
-    >>> np.round(whiten(moments, 2).eigenvalues, 3).tolist()
+    >>> [round(value, 3) for value in whiten(moments, 2).eigenvalues.tolist()]
     [0.5, 0.3]
     """
     check_rank(rank, moments)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Key
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
-from hmom_jax.errors import InputError, check_nonnegative, default_key
+from hmom_jax.errors import InputError, check_finite, check_nonnegative, default_key
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
 from hmom_jax.tree.robust import grow_robust
@@ -29,7 +29,7 @@ def grow_tree(
     solver: str = "auto",
     branching: int = 2,
     sample_weight=None,
-    beta: float = 0.0,
+    beta: float | int = 0.0,
     word_scale: str | None = None,
     progress: bool = False,
 ) -> Tree:
@@ -120,6 +120,7 @@ def grow_tree(
         raise InputError("solver is for decompose=sidiwo; set options of other methods with functools.partial.")
     else:
         decompose = _Method(decompose)
+    check_finite("beta", beta)
     if word_scale is not None and not isinstance(word_scale, str):
         raise InputError("word_scale must be None or 'inverse_sqrt' in a tree: it follows each node's own words.")
     with progress_bar(progress, depth, "splitting") as watch:
