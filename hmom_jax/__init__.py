@@ -7,8 +7,10 @@ from hmom_jax.errors import InputError
 from hmom_jax.io import load_tree, read_corpus
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
-from hmom_jax.tree import Node, Tree, grow_tree
+from hmom_jax.tree import Node, Tree, grow_tree, split_confidence
 from hmom_jax.whitening import Whitening, whiten
+
+from hmom_jax import metrics  # isort: skip  (needs the tree)
 
 __version__ = "0.1.0"
 
@@ -23,11 +25,13 @@ __all__ = [
     "datasets",
     "grow_tree",
     "load_tree",
+    "metrics",
     "population_moments",
     "project_simplex",
     "read_corpus",
     "sidiwo",
     "single_topic_moments",
+    "split_confidence",
     "whiten",
 ]
 

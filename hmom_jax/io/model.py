@@ -18,7 +18,7 @@ from hmom_jax.tree.tree import LeafModel, Node, Tree
 FORMAT = "hmom_jax tree"
 VERSION = 1
 _NUMBERS = ("mass", "weight")
-_DIAGNOSTICS = ("spectral_gap", "off_diagonal", "simplex_violation")
+_DIAGNOSTICS = ("spectral_gap", "off_diagonal", "simplex_violation", "confidence")
 _FIELDS = {"parent", "depth", "n_docs", "component", "children", "reason", "converged", "split_order"}
 _FIELDS |= {*_NUMBERS, *_DIAGNOSTICS}
 _METHODS = ("robust", "paper")

@@ -68,7 +68,7 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, r
         responsibility, _ = state
         weighted = sample_weight[:, None] * responsibility
         topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
-        topics = topics / topics.sum(0)
+        topics = topics / topics.sum(0, keepdims=True)
         weights = jnp.where(real, weighted.sum(0) + 1, 0.0)
         log_ratio = jnp.log(topics) - log_mean[:, None]
         mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
@@ -84,17 +84,27 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, r
 
 def scores(by_doc, temper, mixture: Mixture):
     """Return the log-probability of each document under each leaf, relative to the corpus mean."""
-    return temper[:, None] * product(by_doc, mixture.log_ratio) + mixture.log_weight
+    return temper[:, None] * product(by_doc, mixture.log_ratio) + mixture.log_weight[None, :]
 
 
 def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:
-    """Return :func:`scores` on the host, compiled for the number of leaves rounded up to the geometric grid."""
-    n_leaves = mixture.log_ratio.shape[1]
-    spare = geometric(n_leaves) - n_leaves
-    padded = Mixture(
-        np.pad(mixture.log_ratio, [(0, 0), (0, spare)]), np.pad(mixture.log_weight, (0, spare)), mixture.mean
+    """Return :func:`scores` on the host."""
+    return np.asarray(_scores(by_doc, temper, _padded(mixture)))[:, : len(mixture.log_weight)]
+
+
+def best_leaf(by_doc, temper, mixture: Mixture) -> np.ndarray:
+    """Return the most probable leaf of each document."""
+    return np.asarray(_best_leaf(by_doc, temper, _padded(mixture)))
+
+
+def _padded(mixture: Mixture) -> Mixture:
+    """Round the number of leaves up to the geometric grid, by leaves of no weight: fewer compilations."""
+    spare = geometric(len(mixture.log_weight)) - len(mixture.log_weight)
+    return mixture._replace(
+        log_ratio=np.pad(mixture.log_ratio, [(0, 0), (0, spare)]),
+        log_weight=np.pad(mixture.log_weight, (0, spare), constant_values=-np.inf),
     )
-    return np.asarray(_scores(by_doc, temper, padded))[:, :n_leaves]
 
 
 _scores = jax.jit(scores)
+_best_leaf = jax.jit(lambda *arguments: jnp.argmax(scores(*arguments), axis=-1))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.bisect import grow_cells
-from hmom_jax.tree.effective import Effective
+from hmom_jax.tree.effective import Effective, EffectiveCorpus
 from hmom_jax.tree.embedding import embed
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
@@ -28,51 +28,80 @@ def grow_robust(
     corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
 ) -> Tree:
     """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more)."""
-    auto = n_leaves == "auto"
-    wanted = min(_AUTO_LEAVES, max(2, corpus.n_docs // (4 * min_leaf))) if auto else n_leaves
-    effective = Effective.learn(corpus)
-    documents = effective.apply(corpus)
+    documents = Effective.learn(corpus).apply(corpus)
+    start, merges = plan(
+        documents, n_leaves, key=key, sample_weight=sample_weight, min_leaf=min_leaf, max_depth=max_depth, watch=watch
+    )
+    mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf)
+    watch(4, 2 * len(alive) - 1)
+    topics, weights = mixture_topics(mixture)
+    model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
+    return assemble(corpus, sample_weight, model.assign(corpus), topics, weights, merges, alive, model)
+
+
+def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
+    """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
     counts = documents.corpus
+    auto = n_leaves == "auto"
+    wanted = min(_AUTO_LEAVES, max(2, counts.n_docs // (4 * min_leaf))) if auto else n_leaves
     z = embed(documents, sample_weight, min(max(_LEAST_RANK, 2 * wanted), counts.n_words), key)
     watch(1, 1)
     cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
     watch(2, len(cells))
-    labels = np.zeros(corpus.n_docs, np.int64)
+    labels = np.zeros(counts.n_docs, np.int64)
     for number, cell in enumerate(cells):
         labels[cell.docs] = number
-    tempered = documents.temper(effective.words)
-    polish = lambda start, steps, k, temper: em(counts, temper, sample_weight, start, steps, k)
-    best = lambda responsibility: np.asarray(responsibility)[: corpus.n_docs].argmax(1)  # padding leaves never win
-
-    responsibility, mixture = polish(labels, _STEPS_CELLS, len(cells), tempered)
-    labels = best(responsibility)
+    temper = documents.temper(documents.effective.words)
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells))
+    labels = _best(responsibility, counts.n_docs)
     watch(3, len(cells))
-    order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: corpus.n_docs]))
+    order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
     k = min(wanted, len(cells))
     if auto:
-        k = _best_number(counts, labels, order, len(cells), sample_weight * (tempered if effective.bursty else 1.0))
+        weights = sample_weight * (temper if documents.effective.bursty else 1.0)
+        k = _best_number(counts, labels, order, len(cells), weights)
     leaf, merges = cut_merges(order, len(cells), k)
-    leaf, merges, k = _limit_depth(leaf, merges, k, max_depth)
-    start = leaf[labels]
+    leaf, merges = _limit_depth(leaf, merges, k, max_depth)
+    return leaf[labels], merges
 
-    cold = tempered if effective.bursty else documents.temper(None)
-    responsibility, mixture = polish(start, _STEPS_LEAVES, k, tempered)
-    responsibility, mixture = polish(responsibility, _STEPS_COLD, k, cold)
+
+def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int):
+    """Run EM over all leaves from hard labels; returns the mixture, its tempering, and the leaves that kept documents.
+
+    Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
+    documents gets back those that it started with, while the tempering gives way.
+    """
+    counts, effective = documents.corpus, documents.effective
+    tempering = lambda words: words if effective.bursty else None
+    run = lambda start, steps, words: em(counts, documents.temper(words), sample_weight, start, steps, n_leaves)
     words = effective.words
-    final_temper = words if effective.bursty else None
+    responsibility, mixture = run(start, _STEPS_LEAVES, words)
+    responsibility, mixture = run(responsibility, _STEPS_COLD, tempering(words))
+    least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
-        labels = best(responsibility)
-        sizes = np.bincount(labels, minlength=k)
-        dead = np.flatnonzero(sizes < min(min_leaf, max(1, corpus.n_docs // (50 * k))))
+        labels = _best(responsibility, counts.n_docs)
+        dead = np.flatnonzero(np.bincount(labels, minlength=n_leaves) < least)
         if not len(dead) or repair == _REPAIRS:
             break
         labels = np.where(np.isin(start, dead), start, labels)
-        words = 2 * words  # the tempering gives way
-        final_temper = words if effective.bursty else None
-        temper = documents.temper(final_temper)
-        responsibility, mixture = polish(labels, max(1, _STEPS_REPAIR >> repair), k, temper)
-    watch(4, 2 * k - 1)
-    return _assemble(corpus, sample_weight, effective, final_temper, mixture, merges, np.setdiff1d(range(k), dead))
+        words = 2 * words
+        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), tempering(words))
+    alive = np.setdiff1d(np.arange(n_leaves), dead)
+    mixture = Mixture(
+        np.asarray(mixture.log_ratio)[:, alive], np.asarray(mixture.log_weight)[alive], np.asarray(mixture.mean)
+    )
+    return mixture, tempering(words), alive
+
+
+def mixture_topics(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics in columns and weights, both normalised, in double precision."""
+    topics = np.exp(mixture.log_ratio.astype(np.float64)) * mixture.mean[:, None]
+    weights = np.exp(mixture.log_weight.astype(np.float64))
+    return topics / topics.sum(0), weights / weights.sum()
+
+
+def _best(responsibility, n_docs: int) -> np.ndarray:
+    return np.asarray(responsibility)[:n_docs].argmax(1)
 
 
 def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
@@ -94,9 +123,9 @@ def _best_number(counts: Corpus, labels, order, n_cells: int, weights) -> int:
 
 def _limit_depth(leaf: np.ndarray, merges, n_leaves: int, max_depth: int | None):
     """Join leaves below ``max_depth`` with their ancestor there."""
-    if max_depth is None:
-        return leaf, merges, n_leaves
-    kept, depth = [], {merges[-1][0] if merges else 0: 0}
+    if max_depth is None or not merges:
+        return leaf, merges
+    kept, depth = [], {merges[-1][0]: 0}
     joined = np.arange(n_leaves)
     for a, b in reversed(merges):  # from the root down: a stays, b branches off
         if depth[a] < max_depth:
@@ -107,36 +136,29 @@ def _limit_depth(leaf: np.ndarray, merges, n_leaves: int, max_depth: int | None)
             joined[b], depth[b] = joined[a], depth[a]
     names, number = np.unique(joined, return_inverse=True)
     place = {int(name): i for i, name in enumerate(names)}
-    return number[leaf], [(place[int(joined[a])], place[int(joined[b])]) for a, b in reversed(kept)], len(names)
+    return number[leaf], [(place[int(joined[a])], place[int(joined[b])]) for a, b in reversed(kept)]
 
 
-def _assemble(corpus: Corpus, sample_weight, effective, words, mixture: Mixture, merges, alive) -> Tree:
-    """Build the tree over the leaves that are alive; inner nodes are unions of leaves."""
-    mixture = Mixture(
-        np.asarray(mixture.log_ratio)[:, alive], np.asarray(mixture.log_weight)[alive], np.asarray(mixture.mean)
-    )
-    topics = np.exp(mixture.log_ratio.astype(np.float64)) * mixture.mean[:, None]
-    topics /= topics.sum(0)
-    weights = np.exp(mixture.log_weight.astype(np.float64))
-    weights /= weights.sum()
-    model = LeafModel(mixture, effective.bursty, words, np.arange(len(alive)))
-    labels = model.assign(corpus)
+def assemble(corpus: Corpus, sample_weight, labels, topics, weights, merges, alive, model=None) -> Tree:
+    """Build the tree over the leaves that are alive; inner nodes are unions of leaves.
+
+    ``labels``, ``topics`` and ``weights`` number the living leaves; ``merges`` all of them.
+    """
     docs, mass = np.bincount(labels, minlength=len(alive)), np.bincount(labels, sample_weight, len(alive))
-
-    place = {int(leaf): i for i, leaf in enumerate(alive)}
-    members: dict[int, list[int]] = {leaf: [place[leaf]] if leaf in place else [] for leaf in _leaves_of(merges, alive)}
-    groups: list[list[int]] = [[i] for i in range(len(alive))]  # components of each node: leaves first
-    top = {leaf: place.get(leaf) for leaf in members}  # node that a leaf number stands for
+    groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node
     children: list[tuple[int, ...]] = [()] * len(alive)
     splits: list[int | None] = [None] * len(alive)
+    stands_for: dict[int, int | None] = {leaf: None for pair in merges for leaf in pair}
+    stands_for |= {int(leaf): number for number, leaf in enumerate(alive)}
     for step, (a, b) in enumerate(merges):
-        if top[a] is None or top[b] is None:  # one side has died: the other stands for both
-            top[a] = top[b] if top[a] is None else top[a]
+        first, second = stands_for[a], stands_for[b]
+        if first is None or second is None:  # one side has died: the other stands for both
+            stands_for[a] = second if first is None else first
             continue
-        groups.append(groups[top[a]] + groups[top[b]])
-        children.append((top[a], top[b]))
+        groups.append(groups[first] + groups[second])
+        children.append((first, second))
         splits.append(len(merges) - 1 - step)
-        top[a] = len(groups) - 1
+        stands_for[a] = len(groups) - 1
     share = [weights[group].sum() for group in groups]
     parent: list[int | None] = [None] * len(groups)
     for number, pair in enumerate(children):
@@ -160,13 +182,7 @@ def _assemble(corpus: Corpus, sample_weight, effective, words, mixture: Mixture,
             reason=None if children[number] else "the number of leaves is reached",
         )
 
-    nodes = [describe(number) for number in range(len(groups))]
+    nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)
     total = np.asarray(sample_weight @ corpus.counts).ravel().astype(np.float64)
-    nodes, new = number_depth_first(nodes, root=len(groups) - 1)
-    model = model._replace(node=new[: len(alive)])
+    model = None if model is None else model._replace(node=new[: len(alive)])
     return Tree(nodes, corpus.vocabulary, new[labels], total / total.sum(), "robust", model)
-
-
-def _leaves_of(merges, alive) -> list[int]:
-    """Return all leaf numbers, dead ones included."""
-    return sorted({int(leaf) for leaf in alive} | {leaf for pair in merges for leaf in pair})

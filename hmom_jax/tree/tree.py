@@ -11,7 +11,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.tree.effective import Effective
-from hmom_jax.tree.polish import Mixture, leaf_scores
+from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
 
 
 @dataclass
@@ -44,6 +44,8 @@ class Node:
         Whether the node's split reached its tolerances.
     split_order
         When the node was split, counted from 0: what :meth:`Tree.cut` goes by.
+    confidence
+        How surely the split comes out again under resampling, once :func:`~hmom_jax.split_confidence` has been run.
     """
 
     id: int
@@ -61,6 +63,7 @@ class Node:
     simplex_violation: float | None = None
     converged: bool | None = None
     split_order: int | None = None
+    confidence: float | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -88,13 +91,16 @@ class LeafModel(NamedTuple):
 
     def assign(self, corpus: Corpus) -> np.ndarray:
         """Return the node of each document."""
-        return self.node[self.scores(corpus).argmax(1)]
+        return self.node[best_leaf(*self._documents(corpus), self.mixture)[: corpus.n_docs]]
 
     def scores(self, corpus: Corpus) -> np.ndarray:
         """Return documents x components: log-probabilities up to a constant per document."""
+        return leaf_scores(*self._documents(corpus), self.mixture)[: corpus.n_docs]
+
+    def _documents(self, corpus: Corpus):
+        """Return the effective counts and the weight of each document."""
         documents = Effective(self.bursty).apply(corpus)
-        temper = documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
-        return leaf_scores(documents.corpus.by_doc, temper, self.mixture)[: corpus.n_docs]
+        return documents.corpus.by_doc, documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
 
 
 @dataclass
@@ -273,6 +279,7 @@ class Tree:
                 "off_diagonal": node.off_diagonal,
                 "simplex_violation": node.simplex_violation,
                 "converged": node.converged,
+                "confidence": node.confidence,
                 "children": [describe(self.nodes[child]) for child in node.children],
             }
 
