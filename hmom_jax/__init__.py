@@ -2,7 +2,14 @@
 
 from hmom_jax import datasets
 from hmom_jax.corpus import Corpus, CorpusArrays
-from hmom_jax.decompose import Decomposition, sidiwo
+from hmom_jax.decompose import (
+    Decomposition,
+    random_projection,
+    sidiwo,
+    svd_method,
+    tensor_power,
+    whitened_als,
+)
 from hmom_jax.errors import InputError
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
@@ -23,7 +30,11 @@ __all__ = [
     "grow_tree",
     "population_moments",
     "project_simplex",
+    "random_projection",
     "sidiwo",
     "single_topic_moments",
+    "svd_method",
+    "tensor_power",
     "whiten",
+    "whitened_als",
 ]

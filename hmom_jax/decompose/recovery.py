@@ -141,7 +141,7 @@ def finish(
         converged=solved & whitening.converged,
         n_iter=jnp.zeros(batch, int) if n_iter is None else n_iter,
         rotation=jnp.take_along_axis(rotation, order[..., None, :], axis=-1),
-        orthogonality_error=jnp.abs(gram - jnp.eye(rank, dtype=dtype)).max((-1, -2)),
+        orthogonality_error=jnp.abs(gram - jnp.broadcast_to(jnp.eye(rank, dtype=dtype), gram.shape)).max((-1, -2)),
         gradient_norm=jnp.zeros(batch, dtype) if gradient_norm is None else gradient_norm,
         simplex_violation=by_order(violation),
         void=by_order(void),
