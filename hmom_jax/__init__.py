@@ -2,7 +2,14 @@
 
 from hmom_jax import datasets
 from hmom_jax.corpus import Corpus, CorpusArrays
-from hmom_jax.decompose import Decomposition, sidiwo
+from hmom_jax.decompose import (
+    Decomposition,
+    random_projection,
+    sidiwo,
+    svd_method,
+    tensor_power,
+    whitened_als,
+)
 from hmom_jax.errors import InputError
 from hmom_jax.io import load_tree, read_corpus
 from hmom_jax.models import population_moments, single_topic_moments
@@ -28,11 +35,15 @@ __all__ = [
     "metrics",
     "population_moments",
     "project_simplex",
+    "random_projection",
     "read_corpus",
     "sidiwo",
     "single_topic_moments",
     "split_confidence",
+    "svd_method",
+    "tensor_power",
     "whiten",
+    "whitened_als",
 ]
 
 _ESTIMATORS = ("HierarchicalTopicModel", "SpectralTopicModel")
