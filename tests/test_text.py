@@ -62,7 +62,7 @@ def test_texts_are_taken_one_at_a_time():
         ({"texts": "one string"}, "list"),
         ({"texts": []}, "no documents"),
         ({"texts": ["ab"], "min_df": 1}, "No word occurs"),
-        ({"texts": ["abc", 7]}, "Document 2 is not text"),
+        ({"texts": iter(["abc", 7])}, "Document 2 is not text"),
         ({"texts": ["abc"], "ngrams": 0}, "ngrams"),
         ({"texts": ["abc"], "max_words": 0}, "max_words"),
         ({"texts": ["abc"], "stop_words": "klingon"}, "klingon"),

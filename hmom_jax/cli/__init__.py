@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     size.add_argument(
         "--leaves", type=_leaves, metavar="N|auto", help="number of leaves; auto (the default) lets the data decide"
     )
-    size.add_argument("--depth", type=int, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves")
+    size.add_argument("--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves")
     tree.add_argument("--method", choices=("robust", "paper"), help="default: robust, or paper with --depth")
     tree.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show = add("show", commands.show, "print a saved tree")
     show.add_argument("model", metavar="MODEL", help="a tree saved by hmom tree --save")
-    show.add_argument("--leaves", type=int, metavar="N", help="cut the tree back to N leaves")
+    show.add_argument("--leaves", type=_positive, metavar="N", help="cut the tree back to N leaves")
     _add_words(show)
     _add_json(show, "write the tree as JSON, to FILE or instead of the drawing")
 
@@ -149,7 +149,14 @@ def _epilog(lines: list[str]) -> str:
 
 
 def _leaves(text: str) -> int | str:
-    return text if text == "auto" else int(text)
+    return text if text == "auto" else _positive(text)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1 was expected; got {number}")
+    return number
 
 
 def _add_input(command) -> None:

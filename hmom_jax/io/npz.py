@@ -131,4 +131,4 @@ def _coo(path, arrays, shape) -> sp.csr_array:
 
 
 def _within(index: np.ndarray, size: int) -> bool:
-    return not index.size or (index.min() >= 0 and index.max() < size)
+    return not index.size or bool(index.min() >= 0 and index.max() < size)

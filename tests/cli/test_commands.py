@@ -1,6 +1,7 @@
 """The command line: what it prints, writes and returns; and every example of its help, run as it stands."""
 
 import gzip
+import io
 import json
 import os
 import re
@@ -99,7 +100,6 @@ def test_what_goes_on_is_told_on_standard_error(folder, capsys):
         ("tree articles.jsonl --field body", "no text in field 'body'"),
         ("tree articles.jsonl --stop-words klingon", "klingon"),
         ("tree articles.jsonl --save no/such/folder/x.hmom", "no folder"),
-        ("tree articles.jsonl --leaves 0", "n_leaves"),
         ("show articles.jsonl", "articles.jsonl"),
         ("assign articles.hmom articles.jsonl", "articles.hmom"),
         ("convert articles.jsonl out.docx", "known endings"),
@@ -123,9 +123,10 @@ def test_bad_lines_are_left_out_with_a_warning(folder, capsys):
 
 
 def test_wrong_usage_is_told_by_the_parser(capsys):
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["tree", "a.jsonl", "--leaves", "many"])
-    assert caught.value.code == 2
+    for leaves in ("many", "0", "-3"):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["tree", "a.jsonl", "--leaves", leaves])
+        assert caught.value.code == 2
     with pytest.raises(SystemExit) as caught:
         cli.main(["tree", "a.jsonl", "--leaves", "4", "--depth", "2"])
     assert caught.value.code == 2
@@ -164,8 +165,9 @@ def test_every_example_of_the_help_runs(folder, monkeypatch, capfd):
     for line in EXAMPLES:
         command, _, rest = line.partition(" | ")
         if command.startswith("cat "):
-            monkeypatch.setattr("sys.stdin", open(command.split()[1]))  # noqa: SIM115
-            command, rest = rest, ""
+            text = io.TextIOWrapper(io.BytesIO((folder / command.split()[1]).read_bytes()))
+            monkeypatch.setattr("sys.stdin", text)
+            command = rest
         command, _, target = command.partition(" > ")
         assert command.split()[0] == "hmom"
         assert cli.main([*command.split()[1:], "--quiet"]) == 0, line
@@ -201,29 +203,29 @@ def _run(arguments, folder, **extra):
 
 def test_a_closed_pipe_is_no_error_and_the_cache_is_filled(folder):
     cache = folder / "cache"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hmom_jax.cli", "tree", "-", "--leaves", "4", "--quiet"],
-        cwd=folder, env=_environment(JAX_COMPILATION_CACHE_DIR=str(cache)),
-        stdin=open("articles.jsonl"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    process.stdout.close()
-    error = process.stderr.read()
-    assert process.wait(timeout=120) == 0
-    assert error == b""
+    with open("articles.jsonl") as source, _start("tree - --leaves 4 --quiet", folder, source, cache) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=120) == 0
     assert len(list(cache.iterdir())) > 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to a single process")
 def test_ctrl_c_leaves_quietly_and_no_half_files(folder):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hmom_jax.cli", "tree", "-", "--save", "a.hmom", "--no-cache"],
-        cwd=folder, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    process.stdin.write(b'{"text": "red apple"}\n' * 5000)  # more than a pipe holds: once written, it is being read
-    process.stdin.flush()
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    error = process.stderr.read()
-    assert process.wait(timeout=60) == 130
-    assert error == b"hmom: interrupted; nothing was written\n"
+    with _start("tree - --save a.hmom --no-cache", folder, subprocess.PIPE, folder / "cache") as process:
+        process.stdin.write(b'{"text": "red apple"}\n' * 5000)  # more than a pipe holds: once written, it is being read
+        process.stdin.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"hmom: interrupted; nothing was written\n"
+        assert process.wait(timeout=60) == 130
     assert not (folder / "a.hmom").exists()
+    assert not (folder / "cache").exists()
+
+
+def _start(arguments, folder, stdin, cache):
+    return subprocess.Popen(
+        [sys.executable, "-m", "hmom_jax.cli", *arguments.split()],
+        cwd=folder, env=_environment(JAX_COMPILATION_CACHE_DIR=str(cache)),
+        stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
