@@ -59,6 +59,6 @@ def _embed(by_doc, by_word, g1, g2, diag2, key, *, rank):
     found = top_eigenpairs(moments, key, _TOL, rank)
     positive = found.values > 1e-6 * found.values[:1]
     power = jnp.where(positive, jnp.where(positive, found.values, 1.0) ** POWER, 0.0)
-    z = product(by_doc, scale[:, None] * found.vectors * power)
+    z = product(by_doc, scale[:, None] * found.vectors * power[None, :])
     norm = jnp.linalg.norm(z, axis=1, keepdims=True)
     return jnp.where(norm > 0, z / jnp.where(norm > 0, norm, 1.0), 0.0)
