@@ -230,8 +230,8 @@ def _block_krylov(times, moments, key, tol, rank, width):
 
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(projected).max((-1, -2), keepdims=True)
-        empty = jnp.arange(columns) >= step * width
-        values, ritz = eigh(projected + low * jnp.diag(empty.astype(dtype)))
+        empty = jnp.diag((jnp.arange(columns) >= step * width).astype(dtype))
+        values, ritz = eigh(projected + low * jnp.broadcast_to(empty, projected.shape))
         values, ritz = values[..., ::-1][..., :width], ritz[..., ::-1][..., :width]
         last = jax.lax.dynamic_slice_in_dim(ritz, at, width, axis=-2)
         residuals = jnp.linalg.norm(matmul(remainder, last), axis=-2)
