@@ -128,7 +128,7 @@ def _host(found) -> dict:
     """Bring the small diagnostics to the host (the rotations and factors stay where they are)."""
     small = {
         "weights": found.weights,
-        "n_void": np.maximum(found.void.sum(-1), found.whitening.void.sum(-1)),
+        "n_void": np.maximum(np.asarray(found.void).sum(-1), np.asarray(found.whitening.void).sum(-1)),
         "eigenvalues": found.whitening.eigenvalues,
         "next_eigenvalue": found.whitening.next_eigenvalue,
         "relative_objective": found.relative_objective,
