@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax.sparse import geometric
 
 
 @contextlib.contextmanager
@@ -57,18 +58,19 @@ def test_a_tree_compiles_at_most_once_per_doubling_of_its_widest_level(depth):
 
 
 def test_corpora_of_like_size_share_the_compilation():
-    first, second = synthetic(1), synthetic(2)
-    other = hm.Corpus.from_counts(second.counts[:88])  # another number of documents and of nonzeros
-    assert len({first.nnz, second.nnz, other.nnz}) == 3
-    hm.grow_tree(first, 3)
+    candidates = [synthetic(seed, n_docs) for seed in range(1, 9) for n_docs in (88, 90)]
+    alike = [corpus for corpus in candidates if geometric(corpus.nnz) == geometric(candidates[0].nnz)][:4]
+    assert len({corpus.nnz for corpus in alike}) == 4
+    assert {corpus.n_docs for corpus in alike} == {88, 90}
+    hm.grow_tree(alike[0], 3)
     with compilations() as events:
-        hm.grow_tree(second, 3)
-        hm.grow_tree(other, 3)
+        for corpus in alike[1:]:
+            hm.grow_tree(corpus, 3)
     assert events == []
 
 
 def test_weights_and_betas_do_not_compile_anew():
-    corpus = synthetic(1)
+    corpus = synthetic(1, 88)
     hm.grow_tree(corpus, 3)
     with compilations() as events:
         hm.grow_tree(corpus, 3, sample_weight=np.linspace(0.5, 1, corpus.n_docs))

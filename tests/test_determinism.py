@@ -29,7 +29,9 @@ def grown(request):
 def check_agree(found, grown):
     counts, tree, near = grown
     differ = found != tree.labels()
-    assert not np.any(differ & ~near), f"{(differ & ~near).sum()} of {len(near)} documents moved, {near.sum()} near ties"
+    assert not np.any(differ & ~near), (
+        f"{(differ & ~near).sum()} of {len(near)} documents moved, {near.sum()} near ties"
+    )
 
 
 def test_same_input_gives_the_same_bits(grown):

@@ -116,7 +116,9 @@ def test_theorem_3_2_objective_is_a_sum_of_suprema(dtype):
     rng = np.random.default_rng(3)
     for i, j in ((0, 1), (1, 0)):
         coefficient = inner[i] * inner[j] * problem.weights
-        best = problem.topics @ coefficient  # the supremum over |alpha| <= 1 of <M' alpha, coefficient> is at M c / |M c|
+        best = (
+            problem.topics @ coefficient
+        )  # the supremum over |alpha| <= 1 of <M' alpha, coefficient> is at M c / |M c|
         supremum = (problem.topics.T @ best / np.linalg.norm(best)) @ coefficient
         alpha = rng.normal(size=(1000, 9))
         alpha /= np.linalg.norm(alpha, axis=1, keepdims=True)

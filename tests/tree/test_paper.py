@@ -128,7 +128,12 @@ def test_empty_and_short_documents_and_empty_columns_keep_their_place():
     rows = np.setdiff1d(np.arange(66), [0, 10, 20, 30, 40, 65])
     columns = np.setdiff1d(np.arange(43), [0, 21, 42])
     counts[np.ix_(rows, columns)] = data.counts.toarray()
-    counts[10, 5], counts[20, 5], counts[30, 7], counts[30, 8] = 1, 2, 1, 1  # documents of 1 and 2 words; 0, 40, 65 empty
+    counts[10, 5], counts[20, 5], counts[30, 7], counts[30, 8] = (
+        1,
+        2,
+        1,
+        1,
+    )  # documents of 1 and 2 words; 0, 40, 65 empty
     tree = hm.grow_tree(hm.Corpus.from_counts(counts), 2)
     plain = hm.grow_tree(hm.Corpus.from_counts(data.counts), 2)
     assert partition_difference(tree.labels()[rows], plain.labels()) == 0
