@@ -246,8 +246,8 @@ def _block_krylov(times, moments, key, tol, rank, shape):
 
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(projected).max((-1, -2), keepdims=True)
-        empty = jnp.arange(columns) >= step * width
-        values, ritz = eigh(projected + low * jnp.diag(empty.astype(dtype)))
+        empty = jnp.diag((jnp.arange(columns) >= step * width).astype(dtype))
+        values, ritz = eigh(projected + low * jnp.broadcast_to(empty, projected.shape))
         values, ritz = values[..., ::-1][..., :n_kept], ritz[..., ::-1][..., :n_kept]
         last = jax.lax.dynamic_slice_in_dim(ritz, at, width, axis=-2)
         residuals = jnp.linalg.norm(matmul(remainder, last), axis=-2)
@@ -263,7 +263,8 @@ def _block_krylov(times, moments, key, tol, rank, shape):
 
     def restart(state: _Krylov) -> _Krylov:
         basis = jnp.zeros_like(state.basis).at[..., :n_kept].set(matmul(state.basis, state.ritz))
-        diagonal = jnp.eye(n_kept, dtype=dtype) * state.values[..., None, :]
+        identity = jnp.broadcast_to(jnp.eye(n_kept, dtype=dtype), (*batch, n_kept, n_kept))
+        diagonal = identity * state.values[..., None, :]
         projected = jnp.zeros_like(state.projected).at[..., :n_kept, :n_kept].set(diagonal)
         return state._replace(basis=basis, projected=projected, step=jnp.full_like(state.step, keep))
 

@@ -16,7 +16,9 @@ FORMS = {
     "numpy bool": lambda c: c > 0,
     "jax": jnp.asarray,
     "lists": lambda c: c.tolist(),
-    **{f"{kind}_array": (lambda c, kind=kind: sp.coo_array(c).asformat(kind)) for kind in "csr csc coo lil dok".split()},
+    **{
+        f"{kind}_array": (lambda c, kind=kind: sp.coo_array(c).asformat(kind)) for kind in "csr csc coo lil dok".split()
+    },
     **{f"{kind}_matrix": (lambda c, kind=kind: sp.coo_matrix(c).asformat(kind)) for kind in "csr csc bsr dia".split()},
 }
 
@@ -36,7 +38,9 @@ def test_every_form_of_counts_gives_the_same_corpus(form):
     np.testing.assert_array_equal(corpus.length, counts.sum(1))
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float32, np.float64]
+)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_counts_of_any_type_are_the_same(kind, container):
     if kind is np.float16:  # SciPy has no such matrices

@@ -80,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = add("demo", commands.demo, "grow the tree of the built-in docstring corpus")
     demo.description = "Grow a topic tree of the documentation of the installed NumPy, SciPy and JAX."
-    demo.add_argument("--leaves", type=_leaves, default=16, metavar="N|auto", help="number of leaves (default: 16)")
+    size = demo.add_mutually_exclusive_group()
+    size.add_argument("--leaves", type=_leaves, default=16, metavar="N|auto", help="number of leaves (default: 16)")
+    size.add_argument("--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits")
     _add_json(demo, "where to write the tree (default: tree.json)", default="tree.json", metavar="FILE")
 
     tree = add("tree", commands.tree, "grow a tree of your documents")

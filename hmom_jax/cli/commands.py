@@ -26,13 +26,12 @@ _AUTO_LEAVES = 64
 def demo(options) -> None:
     """Grow the tree of the documentation of NumPy, SciPy and JAX."""
     work = _Work(options)
+    _check_folder(options.json)
     data = datasets.docstrings()
     corpus = Corpus.from_counts(data.counts, data.vocabulary)
     work.read(corpus)
-    grown = work.grow(corpus, n_leaves=options.leaves)
-    if options.json != "-":
-        draw(grown)
-    _write_json(grown, options.json)
+    grown = work.grow(corpus, **_size(options))
+    _output(grown, options.json)
     work.finish(grown, f"tree written to {options.json}")
 
 
@@ -44,16 +43,13 @@ def tree(options) -> None:
     how = {"stop_words": _stop_words(options.stop_words), "ngrams": options.ngrams}
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
     work.read(corpus)
-    leaves = {"depth": options.depth} if options.depth is not None else {"n_leaves": options.leaves}
-    grown = work.grow(corpus, **leaves, method=options.method, key=jax.random.key(options.seed))
+    grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
     stop = how["stop_words"]
     grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
     grown.metadata["text"] |= {"ngrams": options.ngrams}
-    if options.json != "-":
-        draw(grown, options.words)
-    _write_json(grown, options.json)
     if options.save:
         grown.save(options.save)
+    _output(grown, options.json, options.words)
     work.finish(grown, f"saved as {options.save}" if options.save else "not saved (--save FILE)")
 
 
@@ -82,9 +78,7 @@ def show(options) -> None:
     model = load_tree(options.model)
     if options.leaves is not None:
         model = model.cut(options.leaves)
-    if options.json != "-":
-        draw(model, options.words)
-    _write_json(model, options.json)
+    _output(model, options.json, options.words)
 
 
 def convert(options) -> None:
@@ -146,21 +140,23 @@ class _Work:
         )
 
 
-def draw(tree: Tree, n_words: int = 8) -> None:
-    """Print the tree, with line drawing where the terminal can show it."""
+def _output(tree: Tree, json_path: str | None, n_words: int = 8) -> None:
+    """Write JSON where it is wanted, then print the tree, unless JSON has taken its place."""
+    if json_path == "-":
+        print(json.dumps(tree.to_dict(), allow_nan=False), flush=True)
+        return
+    if json_path:
+        tree.to_json(json_path)
     text = tree.format(n_words)
     try:
         text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a terminal without line drawing
         text = tree.format(n_words, ascii_only=True).encode("ascii", "replace").decode("ascii")
-    print(text)
+    print(text, flush=True)  # a closed pipe shows here, not when the process ends
 
 
-def _write_json(tree: Tree, path: str | None) -> None:
-    if path == "-":
-        sys.stdout.write(json.dumps(tree.to_dict(), allow_nan=False) + "\n")
-    elif path:
-        tree.to_json(path)
+def _size(options) -> dict:
+    return {"n_leaves": options.leaves} if options.depth is None else {"depth": options.depth}
 
 
 def _read(options, work: _Work, **how) -> Corpus:

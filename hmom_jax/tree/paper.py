@@ -87,7 +87,7 @@ class _Growth:
         for index, node in enumerate(group):
             docs = np.flatnonzero(slot == index)
             _record(node, index, found)
-            if found["void"][index].sum() > found["void"].shape[1] - 2:
+            if found["n_void"][index] > found["weights"].shape[1] - 2:
                 node.reason = "fewer than 2 positive eigenvalues"
                 continue
             used = np.unique(choice[docs])
@@ -135,7 +135,7 @@ def _host(found) -> dict:
     """Bring the small diagnostics to the host (the rotations and factors stay where they are)."""
     small = {
         "weights": found.weights,
-        "void": found.void,
+        "n_void": np.maximum(np.asarray(found.void).sum(-1), np.asarray(found.whitening.void).sum(-1)),
         "eigenvalues": found.whitening.eigenvalues,
         "next_eigenvalue": found.whitening.next_eigenvalue,
         "relative_objective": found.relative_objective,

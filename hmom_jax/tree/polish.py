@@ -1,7 +1,8 @@
 r"""EM of the multinomial mixture over all leaves together.
 
-Topics have a prior of pseudo-counts proportional to $M_1$, weights one pseudo-document each; scores are log-likelihood
-ratios to $M_1$, so that sums stay small.
+Topics have a prior of pseudo-counts proportional to $M_1$, a share of the mass of an average leaf; weights one of 1% of
+an average leaf. Both grow with the corpus, so that repeating every document changes nothing. Scores are
+log-likelihood ratios to $M_1$, so that sums stay small.
 """
 
 from typing import NamedTuple
@@ -13,8 +14,7 @@ import numpy as np
 from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import geometric, product
 
-# The prior weighs at most this share of an average leaf, and at most one pseudo-count a word.
-_PRIOR_SHARE = 0.4
+_WEIGHT_PRIOR = 0.01
 
 
 class Mixture(NamedTuple):
@@ -25,16 +25,12 @@ class Mixture(NamedTuple):
     mean: jax.Array | np.ndarray
 
 
-def prior_mass(total: float, n_words: int, n_leaves: int) -> float:
-    """Return the pseudo-counts of a topic's prior for a corpus of ``total`` words."""
-    return min(float(n_words), _PRIOR_SHARE * total / n_leaves)
-
-
-def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_steps: int, n_leaves: int):
+def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_steps: int, n_leaves: int, prior: float):
     """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
 
-    ``temper`` scales the counts of each document. Padding documents have no weight; leaves are padded to a geometric
-    grid by leaves of no weight, so that trees of like size share a compilation.
+    ``temper`` scales the counts of each document; ``prior`` is the mass of a topic's pseudo-counts as a share of an
+    average leaf. Padding documents have no weight; leaves are padded to a geometric grid by leaves of no weight, so
+    that trees of like size share a compilation.
     """
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
     total = float((sample_weight * temper * corpus.length).sum())
@@ -47,7 +43,7 @@ def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_s
         pad(temper),
         pad(sample_weight),
         start,
-        np.asarray(prior_mass(total, corpus.n_words, n_leaves), corpus.dtype),
+        np.asarray(prior * total / n_leaves, corpus.dtype),
         np.int32(n_steps),
         np.arange(geometric(n_leaves)) < n_leaves,
     )
@@ -69,7 +65,8 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, r
         weighted = sample_weight[:, None] * responsibility
         topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
         topics = topics / topics.sum(0, keepdims=True)
-        weights = jnp.where(real, weighted.sum(0) + 1, 0.0)
+        weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / real.sum()
+        weights = jnp.where(real, weights, 0.0)
         log_ratio = jnp.log(topics) - log_mean[:, None]
         mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
         return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
@@ -84,7 +81,7 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, r
 
 def scores(by_doc, temper, mixture: Mixture):
     """Return the log-probability of each document under each leaf, relative to the corpus mean."""
-    return temper[:, None] * product(by_doc, mixture.log_ratio) + mixture.log_weight[None, :]
+    return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
 
 
 def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:

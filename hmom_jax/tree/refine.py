@@ -9,7 +9,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.tree.effective import Effective
 from hmom_jax.tree.grow import grow_tree
-from hmom_jax.tree.polish import Mixture, prior_mass
+from hmom_jax.tree.polish import Mixture
 from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
 
 
@@ -84,7 +84,7 @@ def _split_model(tree: Tree, leaf: Node, grown: Tree, part: Corpus, ids: np.ndar
     labels, k = grown.labels(), grown.n_leaves
     member = sp.csr_array((temper, (labels, np.arange(part.n_docs))), shape=(k, part.n_docs))
     sums = (member @ documents.corpus.counts).toarray().astype(np.float64)
-    topics = sums + prior_mass(sums.sum(), part.n_words, k) * mean + 1e-9
+    topics = sums + documents.effective.prior * sums.sum() / k * mean + 1e-9
     topics /= topics.sum(1, keepdims=True)
     sizes = np.bincount(labels, minlength=k) + 1
     here = model.node == leaf.id

@@ -52,7 +52,8 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     for number, cell in enumerate(cells):
         labels[cell.docs] = number
     temper = documents.temper(documents.effective.words)
-    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells))
+    prior = documents.effective.prior
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior)
     labels = _best(responsibility, counts.n_docs)
     watch(3, len(cells))
     order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
@@ -69,14 +70,16 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     """Run EM over all leaves from hard labels; returns the mixture, its tempering, and the leaves that kept documents.
 
     Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
-    documents gets back those that it started with, while the tempering gives way.
+    documents gets back those that it started with, while tempering and prior give way.
     """
     counts, effective = documents.corpus, documents.effective
     tempering = lambda words: words if effective.bursty else None
-    run = lambda start, steps, words: em(counts, documents.temper(words), sample_weight, start, steps, n_leaves)
-    words = effective.words
-    responsibility, mixture = run(start, _STEPS_LEAVES, words)
-    responsibility, mixture = run(responsibility, _STEPS_COLD, tempering(words))
+    run = lambda start, steps, words, prior: em(
+        counts, documents.temper(words), sample_weight, start, steps, n_leaves, prior
+    )
+    words, prior = effective.words, effective.prior
+    responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
+    responsibility, mixture = run(responsibility, _STEPS_COLD, tempering(words), prior)
     least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
         labels = _best(responsibility, counts.n_docs)
@@ -84,8 +87,8 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
         if not len(dead) or repair == _REPAIRS:
             break
         labels = np.where(np.isin(start, dead), start, labels)
-        words = 2 * words
-        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), tempering(words))
+        words, prior = 2 * words, prior / 2
+        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), tempering(words), prior)
     alive = np.setdiff1d(np.arange(n_leaves), dead)
     mixture = Mixture(
         np.asarray(mixture.log_ratio)[:, alive], np.asarray(mixture.log_weight)[alive], np.asarray(mixture.mean)
