@@ -43,8 +43,8 @@ class _TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def score(self, X, y=None) -> float:
         r"""Return the log-likelihood per word of (held-out) documents: higher is better.
 
-        $\sum_n \log \sum_j \omega_j \prod_w \mu_{jw}^{x_{nw}}$ over the number of words, topics floored at 1e-6. Without
-        the multinomial coefficient, which does not depend on the model.
+        $\sum_n \log \sum_j \omega_j \prod_w \mu_{jw}^{x_{nw}}$ over the number of words, topics floored at 1e-6;
+        without the multinomial coefficient, which does not depend on the model.
         """
         corpus = self._corpus(X)
         return float(self._log_likelihood(corpus).sum() / max(corpus.length.sum(), 1.0))
@@ -53,12 +53,14 @@ class _TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Check the counts as scikit-learn does, and lay them out."""
         if not reset:
             check_is_fitted(self)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64], ensure_min_samples=1 + reset)
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64], ensure_min_samples=1 + reset
+        )
         if (X.data if hasattr(X, "tocsr") else X).min(initial=0) < 0:
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: counts are expected.")
         with warnings.catch_warnings():  # pipelines weight counts on purpose
             warnings.filterwarnings("ignore", "Many values are not whole numbers")
-            return Corpus.from_counts(X)
+            return Corpus.from_counts(X, getattr(self, "feature_names_in_", None))
 
     def _fit_input(self, X, sample_weight):
         """Return the corpus and the weight of each document, at most 1; documents of weight zero are left out."""
@@ -211,7 +213,9 @@ class SpectralTopicModel(_TopicModel):
             raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
         corpus, weights = self._fit_input(X, sample_weight)
         if corpus.n_words < self.n_components:
-            raise InputError(f"n_components is {self.n_components}; there are fewer words: n_features = {corpus.n_words}.")
+            raise InputError(
+                f"n_components is {self.n_components}; there are fewer words: n_features = {corpus.n_words}."
+            )
         membership = None if weights is None else weights / weights.max()
         moments = single_topic_moments(corpus, beta=self.beta, membership=membership, word_scale=self.word_scale)
         self.decomposition_ = found = self._decompose(moments)
@@ -233,7 +237,9 @@ class SpectralTopicModel(_TopicModel):
             if not 0 < positive < self.n_components:
                 raise
         warnings.warn(
-            f"The documents bear {positive} topic(s); {self.n_components} were asked for.", ConvergenceWarning, stacklevel=3
+            f"The documents bear {positive} topic(s); {self.n_components} were asked for.",
+            ConvergenceWarning,
+            stacklevel=3,
         )
         return method(moments, positive, key=key)
 

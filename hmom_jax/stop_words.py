@@ -3,6 +3,7 @@
 From the closed classes (articles, pronouns, prepositions, conjunctions, auxiliaries, quantifiers, adverbs without a
 subject), three letters and more: shorter words are no tokens.
 """
+
 STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {

@@ -92,7 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     size.add_argument(
         "--leaves", type=_leaves, metavar="N|auto", help="number of leaves; auto (the default) lets the data decide"
     )
-    size.add_argument("--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves")
+    size.add_argument(
+        "--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves"
+    )
     tree.add_argument("--method", choices=("robust", "paper"), help="default: robust, or paper with --depth")
     tree.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
@@ -172,14 +174,18 @@ def _add_input(command) -> None:
 
 def _add_text(command) -> None:
     group = command.add_argument_group("counting words")
-    group.add_argument("--vocab", metavar="FILE", help="count these words alone, one a line; or the names of the columns")
+    group.add_argument(
+        "--vocab", metavar="FILE", help="count these words alone, one a line; or the names of the columns"
+    )
     group.add_argument(
         "--stop-words",
         default="english",
         metavar="LANG|FILE|none",
         help=f"{', '.join(STOP_WORDS)}, several joined by +, or a file of words (default: english)",
     )
-    group.add_argument("--min-df", type=_number, default=5, metavar="N", help="least documents a word is in (default: 5)")
+    group.add_argument(
+        "--min-df", type=_number, default=5, metavar="N", help="least documents a word is in (default: 5)"
+    )
     group.add_argument(
         "--max-df", type=_number, default=1.0, metavar="SHARE", help="largest share of documents a word is in"
     )

@@ -200,5 +200,3 @@ def _check_folder(path: str | None) -> None:
     """Find out before the work, not after it, that a file cannot be written."""
     if path and path != "-" and not Path(path).absolute().parent.is_dir():
         raise InputError(f"There is no folder {Path(path).absolute().parent} to write {Path(path).name} to.")
-
-

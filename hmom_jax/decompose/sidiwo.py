@@ -7,7 +7,6 @@ Paper -> code: $H_r$ -> ``slices``, $O$ -> ``rotation``, $l$ -> ``rank``, $\tild
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from hmom_jax.decompose.cayley import cayley_rotation

@@ -102,7 +102,9 @@ def read_npz(path) -> tuple[sp.csr_array, list[str] | None]:
     n_bytes = Path(path).stat().st_size
     if arrays["shape"].size != 2:
         raise InputError(f"{path}: shape must have two numbers; got {arrays['shape'].size}.")
-    shape = tuple(check_size(path, what, int(n), n_bytes) for what, n in zip(("rows", "columns"), arrays["shape"], strict=True))
+    shape = tuple(
+        check_size(path, what, int(n), n_bytes) for what, n in zip(("rows", "columns"), arrays["shape"], strict=True)
+    )
     if arrays["data"].dtype.kind == "f":  # half and extended precision are not for sparse matrices
         arrays["data"] = arrays["data"].astype(np.float64)
     matrix = _coo(path, arrays, shape) if layout == "coo" else _compressed(path, arrays, shape, layout)

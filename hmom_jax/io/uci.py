@@ -1,4 +1,4 @@
-"""UCI bag of words: ``docword.NAME.txt`` (three header lines D, W, NNZ, then ``doc word count``) and ``vocab.NAME.txt``."""
+"""UCI bag of words: ``docword.NAME.txt`` with three header lines (D, W, NNZ), then ``doc word count`` lines."""
 
 import scipy.sparse as sp
 

@@ -118,7 +118,9 @@ def test_bad_lines_are_left_out_with_a_warning(folder, capsys):
     with open("articles.jsonl", "a") as file:
         file.write("not json\n")
     assert cli.main(["convert", "articles.jsonl", "a.npz", "--skip-bad"]) == 0
-    assert "hmom: warning: 1 broken line(s) were left out; the first: articles.jsonl, line 121" in capsys.readouterr().err
+    assert (
+        "hmom: warning: 1 broken line(s) were left out; the first: articles.jsonl, line 121" in capsys.readouterr().err
+    )
     assert hm.read_corpus("a.npz").n_docs == 120
 
 

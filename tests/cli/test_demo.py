@@ -69,7 +69,9 @@ def test_wrong_input_is_one_line_and_exit_code_two(small, capsys, arguments, mes
     assert err.startswith("hmom: ")
 
 
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["demo", "--depth", "many"], ["demo", "--depth", "0"], ["demo", "--colour"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["nothing"], ["demo", "--depth", "many"], ["demo", "--depth", "0"], ["demo", "--colour"]]
+)
 def test_unknown_arguments_exit_with_code_two(capsys, arguments):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -102,7 +104,11 @@ def test_closed_pipe_is_not_an_error(tmp_path):
 
 @pytest.mark.slow
 def test_demo_runs_from_a_cold_start(tmp_path):
-    command = [sys.executable, "-c", "import sys; from hmom_jax.cli import main; sys.exit(main(['demo', '--no-cache']))"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from hmom_jax.cli import main; sys.exit(main(['demo', '--no-cache']))",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     out = done.stdout.decode("utf-8")
     assert len(out.splitlines()) == 2 * json.loads((tmp_path / "tree.json").read_text("utf-8"))["n_leaves"] - 1

@@ -58,8 +58,8 @@ def _only_ours(path, content, skip_bad):
     tracemalloc.start()
     try:
         _read(path, skip_bad)
-    except hm.InputError as error:
-        assert str(error)
+    except hm.InputError:
+        pass
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
