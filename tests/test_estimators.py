@@ -116,8 +116,8 @@ def test_pipeline_after_counting_words_with_names_and_frames():
     from sklearn.pipeline import make_pipeline
 
     texts = ["cat mat sat", "dog log bog", "cat sat dog", "mat cat mat", "bog dog dog"] * 8
-    model = make_pipeline(CountVectorizer(), hm.HierarchicalTopicModel(n_leaves=2)).set_output(transform="pandas")
-    model[0].set_output(transform="default")
+    tree = hm.HierarchicalTopicModel(n_leaves=2).set_output(transform="pandas")
+    model = make_pipeline(CountVectorizer(), tree)
     frame = model.fit_transform(texts)
     assert isinstance(frame, pandas.DataFrame)
     assert frame.columns.tolist() == ["hierarchicaltopicmodel0", "hierarchicaltopicmodel1"]

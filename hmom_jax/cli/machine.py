@@ -9,6 +9,8 @@ import jax
 from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import geometric
 
+_COMPILER = 200 * 2**20  # what compiling takes, whatever the corpus
+
 
 def use_compilation_cache() -> None:
     """Keep compiled code on disk, so that the next run of like size starts at once.
@@ -39,7 +41,9 @@ def _cache_folder() -> Path:
 def device_line() -> str:
     """Say which device is used."""
     devices = jax.devices()
-    return f"{devices[0].platform} ({devices[0].device_kind})" + (f", first of {len(devices)}" if devices[1:] else "")
+    platform, kind = devices[0].platform, devices[0].device_kind
+    name = platform if kind == platform else f"{platform} ({kind})"
+    return name + (f", first of {len(devices)}" if devices[1:] else "")
 
 
 def memory_needed(corpus: Corpus, n_leaves: int) -> int:
@@ -50,7 +54,7 @@ def memory_needed(corpus: Corpus, n_leaves: int) -> int:
     products = 2 * (nnz // 8 + max(n_docs, corpus.n_words)) * rank * size
     documents = 5 * n_docs * rank * size
     words = corpus.n_words * 6 * rank * size
-    return layouts + products + documents + words
+    return layouts + products + documents + words + _COMPILER
 
 
 def memory_there() -> int | None:

@@ -1,9 +1,9 @@
 r"""How probable each leaf is for a document, and how probable documents are under the tree.
 
-Both read the tree as a mixture of its leaves. Leaf probabilities are those by which documents are assigned (on
-effective counts in a robust tree; the product of the choices on the way down in the paper's). The likelihood is that of the raw
-words: $\log \sum_j \omega_j \prod_w \mu_{jw}^{x_w}$, topics floored at 1e-6 so that a word the training corpus never
-saw costs much, but not everything.
+Both read the tree as a mixture of its leaves. Leaf probabilities are those by which documents are assigned: on
+effective counts in a robust tree, the product of the choices on the way down in the paper's. The likelihood is that of
+the raw words, $\log \sum_j \omega_j \prod_w \mu_{jw}^{x_w}$, topics floored at 1e-6 so that a word the training corpus
+never saw costs much, but not everything.
 """
 
 import jax

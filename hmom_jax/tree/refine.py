@@ -54,7 +54,7 @@ def split_leaf(tree: Tree, node: Node | int, corpus: Corpus, n_leaves: int = 2, 
 
 
 def _graft(tree: Tree, leaf: Node, grown: Tree) -> tuple[list[Node], np.ndarray]:
-    """Hang the nodes below the root of ``grown`` under the leaf; returns all nodes, and where those of ``grown`` are."""
+    """Hang the nodes below the root of ``grown`` under the leaf; returns all nodes and where the new ones are."""
     nodes = [replace(node) for node in tree.nodes]
     ids = np.concatenate([[leaf.id], len(nodes) + np.arange(len(grown.nodes) - 1)])
     after = 1 + max((node.split_order for node in tree.nodes if node.split_order is not None), default=-1)
