@@ -1,6 +1,7 @@
 """Problems with known answers, and comparisons up to what cannot be determined."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -66,3 +67,20 @@ def population(seed: int, n_words: int, n_topics: int, word_scale=None, concentr
     """Return (topics, weights, exact moments)."""
     topics, weights = random_topics(seed, n_words, n_topics, concentration)
     return topics, weights, hm.population_moments(topics, weights, word_scale=word_scale)
+
+
+# Every decomposition, as f(moments, rank, key=None). Tests, and whoever adds a method, go through this table.
+METHODS = {
+    "sidiwo": hm.sidiwo,
+    "jacobi": partial(hm.sidiwo, solver="jacobi"),
+    "tensor_power": hm.tensor_power,
+    "svd_method": hm.svd_method,
+    "whitened_als": hm.whitened_als,
+    "random_projection": hm.random_projection,
+    "random_projection_oblique": partial(hm.random_projection, orthogonal=False),
+}
+
+
+def topic_error(found, truth) -> float:
+    """Return the largest L1 error of a topic, columns matched."""
+    return float(np.abs(match_columns(found, truth) - np.asarray(truth)).sum(0).max())

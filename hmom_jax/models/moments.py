@@ -4,7 +4,7 @@ Leading axes ``*nodes`` are a batch: the moments of all open nodes of a tree sta
 and every decomposition works on all of them at once. A single corpus has no leading axes.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +23,7 @@ class DenseMoments(NamedTuple):
     m3: Float[Array, "n_words n_words n_words"]
 
 
+@runtime_checkable
 class Moments(Protocol):
     """A model's moments as an operator: products instead of arrays of size d x d or d x d x d.
 
