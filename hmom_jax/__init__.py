@@ -14,8 +14,10 @@ from hmom_jax.decompose import (
 from hmom_jax.errors import InputError
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
-from hmom_jax.tree import Node, Tree, grow_tree
+from hmom_jax.tree import Node, Tree, grow_tree, split_confidence
 from hmom_jax.whitening import Whitening, whiten
+
+from hmom_jax import metrics  # isort: skip  (needs the tree)
 
 __version__ = "0.1.0"
 
@@ -31,11 +33,13 @@ __all__ = [
     "cluster",
     "datasets",
     "grow_tree",
+    "metrics",
     "population_moments",
     "project_simplex",
     "random_projection",
     "sidiwo",
     "single_topic_moments",
+    "split_confidence",
     "svd_method",
     "tensor_power",
     "whiten",

@@ -54,5 +54,5 @@ def choose_topic(
     scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
     choice = jnp.argmax(scores, axis=-1)
     best = scores.max(-1)
-    others = jnp.where(jnp.arange(scores.shape[-1]) == choice[:, None], -jnp.inf, scores)
+    others = jnp.where(jnp.arange(scores.shape[-1])[None, :] == choice[:, None], -jnp.inf, scores)
     return choice, best - others.max(-1)

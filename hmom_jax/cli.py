@@ -31,12 +31,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return options.run(options)
+    except BrokenPipeError:  # the reader of a pipe has gone away: nothing to say, and nobody to say it to
+        _silence_output()
+        return 0
     except (InputError, OSError, ImportError) as error:
         print(f"hmom: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of a pipe has gone away: nothing to say, and nobody to say it to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _silence_output() -> None:
+    """Point standard output nowhere, so that flushing it at exit does not fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _demo(options) -> int:
@@ -55,8 +60,8 @@ def _demo(options) -> int:
     say(f"{corpus.n_docs} docstrings, {corpus.n_words} words, {corpus.nnz} nonzeros, on {jax.devices()[0].device_kind}")
     tree = grow_tree(corpus, depth=options.depth, progress=not options.quiet)
     grown = clock()
-    _print_tree(tree)
     tree.to_json(options.json)
+    _print_tree(tree)
     say(
         f"\nimport {imported - begin:.1f} s, corpus {read - imported:.1f} s, compile {compiled():.1f} s, "
         f"run {grown - read - compiled():.1f} s; tree written to {options.json}"
@@ -83,4 +88,4 @@ def _print_tree(tree) -> None:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         text = tree.format(ascii_only=True).encode("ascii", "replace").decode("ascii")
-    print(text)
+    print(text, flush=True)  # a closed pipe shows here, not when the process ends

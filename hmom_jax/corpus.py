@@ -1,7 +1,7 @@
 """A corpus of word counts: the host object and what compiled code sees of it."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,7 +59,7 @@ class Corpus:
         self.vocabulary = vocabulary
 
     @classmethod
-    def from_counts(cls, counts, vocabulary: Sequence[str] | None = None) -> "Corpus":
+    def from_counts(cls, counts, vocabulary: Iterable[str] | None = None) -> "Corpus":
         """Take counts in any usual form.
 
         Parameters
@@ -172,13 +172,14 @@ def _to_csr(counts) -> sp.csr_array:
             raise InputError(f"Counts must be documents x words; got {dense.ndim} dimension(s).")
         if dense.dtype.kind not in "biuf":
             raise InputError(f"Counts must be real numbers; got dtype {dense.dtype}.")
-        csr = sp.csr_array(dense)
+        csr = sp.csr_array(dense.astype(np.float32) if dense.dtype == np.float16 else dense)  # SciPy has no float16
     if csr.dtype.kind not in "biuf":
         raise InputError(f"Counts must be real numbers; got dtype {csr.dtype}.")
     keep = csr.dtype.kind == "f" and csr.dtype.itemsize >= 4
     dtype = jax.dtypes.canonicalize_dtype(csr.dtype) if keep else jnp.zeros(()).dtype
     check_nonnegative("Counts", csr.data)  # before the cast: a large negative integer must not hide
-    csr = csr.astype(dtype)  # a copy: the caller's matrix stays as it is
+    with np.errstate(over="ignore"):  # what becomes infinite is refused by the caller
+        csr = csr.astype(dtype)  # a copy: the caller's matrix stays as it is
     csr.sum_duplicates()
     csr.eliminate_zeros()
     return csr
@@ -195,5 +196,5 @@ def _check_vocabulary(vocabulary, n_words: int) -> np.ndarray:
         raise InputError(f"The vocabulary has {len(words)} words; the counts have {n_words} columns.")
     unique, times = np.unique(words, return_counts=True)
     if len(unique) != len(words):
-        raise InputError(f"The vocabulary must not repeat words; {unique[times > 1][0]!r} occurs twice or more.")
+        raise InputError(f"The vocabulary must not repeat words; {str(unique[times > 1][0])!r} occurs twice or more.")
     return words

@@ -46,7 +46,7 @@ def hierarchical_topics(
     n_words: int = 100,
     doc_length: int = 200,
     n_groups: int = 2,
-    noise: float = 0.1,
+    noise: float | int = 0.1,
 ) -> Dataset:
     r"""Draw the synthetic corpus of section 4.1: eight topics in two groups of four that share words.
 
@@ -128,8 +128,10 @@ def docstrings(min_tokens: int = 30) -> Dataset:
         Leave out documentation with fewer words than this.
     """
     texts, labels = [], []
+    # All modules before the first docstring: importing SciPy edits documentation of NumPy.
+    modules = {package: _public_modules(package) for package in _PACKAGES}
     for package in _PACKAGES:
-        for label, text in _documentation(package):
+        for label, text in _documentation(package, modules[package]):
             if len(text.split()) >= min_tokens:
                 texts.append(text)
                 labels.append(label)
@@ -138,11 +140,10 @@ def docstrings(min_tokens: int = 30) -> Dataset:
     return Dataset(counts, vocabulary, numbers, names)
 
 
-def _documentation(package: str):
-    """Yield (module, docstring) of all public objects below a package, each docstring once."""
+def _documentation(package: str, modules):
+    """Yield (module, docstring) of all public objects in the modules of a package, each docstring once."""
     seen = set()
-    root = importlib.import_module(package)
-    for module in (root, *_submodules(root)):
+    for module in modules:
         label = ".".join(module.__name__.split(".")[:2])
         for name, item in sorted(vars(module).items()):
             if name.startswith("_") or not _belongs(item, package):
@@ -166,14 +167,17 @@ def _belongs(item, package: str) -> bool:
     return str(getattr(item, "__module__", None) or package).split(".")[0] in (package, "builtins")
 
 
-def _submodules(root):
-    """Import the public modules one level below a package; those that cannot be imported are passed over."""
+def _public_modules(package: str) -> list:
+    """Import a package and its public modules one level below; those that cannot be imported are passed over."""
+    root = importlib.import_module(package)
+    modules = [root]
     for info in sorted(pkgutil.iter_modules(root.__path__), key=lambda info: info.name):
         if info.name.startswith(_SKIP):
             continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                yield importlib.import_module(f"{root.__name__}.{info.name}")
+                modules.append(importlib.import_module(f"{package}.{info.name}"))
         except ImportError:
             continue
+    return modules

@@ -25,9 +25,14 @@ def default_key(key):
     return _fixed_key() if key is None else key
 
 
-def check_nonnegative(name: str, values: np.ndarray) -> None:
-    """Raise unless all values are finite and at least zero."""
+def check_finite(name: str, values) -> None:
+    """Raise unless all values are finite."""
     if not np.all(np.isfinite(values)):
         raise InputError(f"{name} must be finite; got NaN or infinity.")
+
+
+def check_nonnegative(name: str, values: np.ndarray) -> None:
+    """Raise unless all values are finite and at least zero."""
+    check_finite(name, values)
     if values.size and values.min() < 0:
         raise InputError(f"{name} must not be negative; the smallest value is {values.min()}.")

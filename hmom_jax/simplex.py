@@ -31,8 +31,10 @@ def project_simplex(points: Float[Array, "*batch n_words"], *, n_steps: int = 40
     >>> project_simplex(jnp.array([0.75, 0.75, -1.0])).tolist()
     [0.5, 0.5, 0.0]
     """
-    top = points.max(-1, keepdims=True)
-    low, high = top - 1, top  # the threshold lies between: at top - 1 the largest entry alone sums to 1
+    # Shifted so that the largest entry is 0: far from the simplex, 1 would be lost against the sum of the points.
+    points = points - jax.lax.stop_gradient(points.max(-1, keepdims=True))
+    high = jnp.zeros_like(points[..., :1])
+    low = high - 1  # the threshold lies between: at -1 the largest entry alone sums to 1
 
     def halve(_, interval):
         low, high = interval

@@ -21,8 +21,7 @@ from hmom_jax.models.moments import Moments
 
 # Below this size (and wherever a Krylov basis would fill the space) the dense eigenproblem is cheaper and exact.
 _DENSE_WORDS = 128
-_KRYLOV_STEPS = 12
-_RESTARTS = 3
+_MAX_PRODUCTS = 60
 
 
 class Whitening(NamedTuple):
@@ -85,7 +84,7 @@ def whiten(moments: Moments, rank: int, key: Key[Array, "..."] | None = None, *,
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> moments = population_moments(np.eye(3), np.array([0.5, 0.3, 0.2]))
-    >>> np.round(whiten(moments, 2).eigenvalues, 3).tolist()
+    >>> [round(value, 3) for value in whiten(moments, 2).eigenvalues.tolist()]
     [0.5, 0.3]
     """
     check_rank(rank, moments)
@@ -173,11 +172,10 @@ def top_eigenpairs(moments, key, tol, rank) -> Eigenpairs:
     def times(block):
         return scale * moments.m2_times(scale * block)
 
-    n_words = scale.shape[-2]
-    width = rank + max(2, rank // 4)
-    if n_words <= max(_DENSE_WORDS, 4 * width):
+    shape = krylov_shape(rank)
+    if scale.shape[-2] <= max(_DENSE_WORDS, (shape.capacity + 1) * shape.width):
         return _dense_eigenpairs(times, scale, rank)
-    return _block_krylov(times, moments, key, tol, rank, width)
+    return _block_krylov(times, moments, key, tol, rank, shape)
 
 
 def _dense_eigenpairs(times, scale, rank):
@@ -191,25 +189,42 @@ def _dense_eigenpairs(times, scale, rank):
     return Eigenpairs(kept, vectors[..., :rank], jnp.zeros_like(kept), next_value, jnp.ones((), int))
 
 
+class KrylovShape(NamedTuple):
+    """Sizes of the Krylov basis: columns per block, blocks at most, blocks kept at a restart."""
+
+    width: int
+    capacity: int
+    keep: int
+
+
+def krylov_shape(rank: int) -> KrylovShape:
+    """Choose the block: a little wider than a small rank, a fraction of a large one (the basis holds the rest)."""
+    if rank <= 8:
+        return KrylovShape(width=rank + 2, capacity=12, keep=2)
+    width = max(8, rank // 4)
+    keep = -(-(rank + width) // width)
+    return KrylovShape(width, keep + 8, keep)
+
+
 class _Krylov(NamedTuple):
     basis: Float[Array, "*nodes n_words columns"]  # orthonormal, zero where not yet built
     projected: Float[Array, "*nodes columns columns"]  # basis' A basis
     block: Float[Array, "*nodes n_words width"]  # the newest block, to be multiplied next
-    values: Float[Array, "*nodes width"]
-    ritz: Float[Array, "*nodes columns width"]
-    residuals: Float[Array, "*nodes width"]
+    values: Float[Array, "*nodes kept"]
+    ritz: Float[Array, "*nodes columns kept"]
+    residuals: Float[Array, "*nodes kept"]
     step: Int[Array, ""]
     n_products: Int[Array, ""]
     done: Bool[Array, ""]
 
 
-def _block_krylov(times, moments, key, tol, rank, width):
-    """Build a Krylov space block by block; restart from the Ritz vectors when it is full."""
+def _block_krylov(times, moments, key, tol, rank, shape):
+    """Build a Krylov space block by block; when it is full, keep the best Ritz vectors and go on from there."""
     scale = moments.word_scale
     batch, (n_words,) = scale.shape[:-1], scale.shape[-1:]
     dtype = scale.dtype
-    n_steps = min(_KRYLOV_STEPS, n_words // width - 1)
-    columns = n_steps * width
+    width, capacity, keep = shape
+    columns, n_kept = capacity * width, keep * width
     matmul = partial(jnp.matmul, precision="highest")
 
     def against(basis, block):  # one round of block Gram-Schmidt
@@ -231,35 +246,33 @@ def _block_krylov(times, moments, key, tol, rank, width):
 
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(projected).max((-1, -2), keepdims=True)
-        empty = jnp.arange(columns) >= step * width
-        values, ritz = eigh(projected + low * jnp.diag(empty.astype(dtype)))
-        values, ritz = values[..., ::-1][..., :width], ritz[..., ::-1][..., :width]
+        empty = jnp.diag((jnp.arange(columns) >= step * width).astype(dtype))
+        values, ritz = eigh(projected + low * jnp.broadcast_to(empty, projected.shape))
+        values, ritz = values[..., ::-1][..., :n_kept], ritz[..., ::-1][..., :n_kept]
         last = jax.lax.dynamic_slice_in_dim(ritz, at, width, axis=-2)
         residuals = jnp.linalg.norm(matmul(remainder, last), axis=-2)
 
         kept = values[..., :rank]
         enough = residuals[..., :rank] <= jnp.maximum(tol * kept, _noise(values)[..., None])
         # A component with no positive eigenvalue has nothing to converge to; give it one full basis to appear.
-        enough |= (kept <= _positive_floor(values)) & (state.n_products + 1 >= n_steps)
+        enough |= (kept <= _positive_floor(values)) & (state.n_products + 1 >= capacity)
         return _Krylov(
             basis, projected, orthonormal(basis, remainder), values, ritz, residuals, step,
             state.n_products + 1, enough.all(),
         )  # fmt: skip
 
     def restart(state: _Krylov) -> _Krylov:
-        block = orthonormalise(matmul(state.basis, state.ritz))
-        return state._replace(
-            basis=jnp.zeros_like(state.basis),
-            projected=jnp.zeros_like(state.projected),
-            block=block,
-            step=jnp.zeros_like(state.step),
-        )
+        basis = jnp.zeros_like(state.basis).at[..., :n_kept].set(matmul(state.basis, state.ritz))
+        identity = jnp.broadcast_to(jnp.eye(n_kept, dtype=dtype), (*batch, n_kept, n_kept))
+        diagonal = identity * state.values[..., None, :]
+        projected = jnp.zeros_like(state.projected).at[..., :n_kept, :n_kept].set(diagonal)
+        return state._replace(basis=basis, projected=projected, step=jnp.full_like(state.step, keep))
 
     def keep_going(state: _Krylov):
-        return ~state.done & (state.n_products < n_steps * (1 + _RESTARTS))
+        return ~state.done & (state.n_products < _MAX_PRODUCTS)
 
     def advance(state: _Krylov) -> _Krylov:
-        state = jax.lax.cond(state.step == n_steps, restart, lambda state: state, state)
+        state = jax.lax.cond(state.step == capacity, restart, lambda state: state, state)
         return extend(state)
 
     start = normal(key, batch, (n_words, width), dtype)
@@ -270,9 +283,9 @@ def _block_krylov(times, moments, key, tol, rank, width):
         basis=jnp.zeros((*batch, n_words, columns), dtype),
         projected=jnp.zeros((*batch, columns, columns), dtype),
         block=start,
-        values=jnp.zeros((*batch, width), dtype),
-        ritz=jnp.zeros((*batch, columns, width), dtype),
-        residuals=jnp.full((*batch, width), jnp.inf, dtype),
+        values=jnp.zeros((*batch, n_kept), dtype),
+        ritz=jnp.zeros((*batch, columns, n_kept), dtype),
+        residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
         step=jnp.zeros((), int),
         n_products=jnp.zeros((), int),
         done=jnp.zeros((), bool),

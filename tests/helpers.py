@@ -69,6 +69,46 @@ def population(seed: int, n_words: int, n_topics: int, word_scale=None, concentr
     return topics, weights, hm.population_moments(topics, weights, word_scale=word_scale)
 
 
+def partition_difference(found, truth) -> int:
+    """Count the documents that lie in different parts after matching the parts of two partitions."""
+    table = np.zeros((found.max() + 1, truth.max() + 1), int)
+    np.add.at(table, (found, truth), 1)
+    rows, columns = linear_sum_assignment(-table)
+    return len(found) - int(table[rows, columns].sum())
+
+
+def adjusted_rand_index(found, truth) -> float:
+    """Compare two partitions: 1 for the same, 0 on average for unrelated ones."""
+    table = np.zeros((found.max() + 1, truth.max() + 1))
+    np.add.at(table, (found, truth), 1)
+    pairs = lambda counts: (counts * (counts - 1) / 2).sum()
+    together, by_found, by_truth = pairs(table), pairs(table.sum(1)), pairs(table.sum(0))
+    expected = by_found * by_truth / pairs(np.array([len(found)]))
+    return (together - expected) / (0.5 * (by_found + by_truth) - expected)
+
+
+def smallest_lead(tree, counts) -> np.ndarray:
+    """Return, for each document, the smallest lead per word of its best child over the next on its way down."""
+    counts = counts.astype(np.float64)
+    length = np.maximum(np.asarray(counts.sum(axis=1)).ravel(), 1)
+    lead = np.full(counts.shape[0], np.inf)
+    place = np.zeros(counts.shape[0], int)
+    for node in tree.nodes:  # parents come before their children
+        if node.is_leaf:
+            continue
+        kids = [tree.nodes[child] for child in node.children]
+        here = np.flatnonzero(place == node.id)
+        log_topics = np.log(np.stack([kid.topic for kid in kids], axis=1).astype(np.float64))
+        scores = counts[here] @ log_topics + np.log([kid.weight for kid in kids])
+        ordered = np.sort(scores, axis=1)
+        lead[here] = np.minimum(lead[here], (ordered[:, -1] - ordered[:, -2]) / length[here])
+        place[here] = np.array(node.children)[np.argmax(scores, axis=1)]
+    return lead
+
+
+NEAR_TIE = 1e-4  # of the determinism contract: lead per word below which a document may change sides
+
+
 # Every decomposition, as f(moments, rank, key=None). Tests, and whoever adds a method, go through this table.
 METHODS = {
     "sidiwo": hm.sidiwo,

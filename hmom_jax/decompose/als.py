@@ -84,9 +84,7 @@ def _als(moments, key, tol, *, rank: int, n_restarts: int, n_orthogonal: int, ma
     align = lambda factor: factor * jnp.where((a * factor).sum(-2, keepdims=True) < 0, -1.0, 1.0)
     rotation = keep_void(_unit(a + align(b) + align(c)), whitening.void)
     scalar = lambda leaf: jnp.take_along_axis(leaf, best[..., None], axis=-1).squeeze(-1)
-    return recover(
-        moments, whitening, slices, rotation, converged=scalar(found.done), n_iter=scalar(found.n_iter)
-    )
+    return recover(moments, whitening, slices, rotation, converged=scalar(found.done), n_iter=scalar(found.n_iter))
 
 
 class _State(NamedTuple):
@@ -116,12 +114,15 @@ def _alternate(tensor, starts, n_orthogonal, max_iter) -> _State:
         mask = state.done[..., None, None]
         factors = tuple(jnp.where(mask, old, new) for old, new in zip(state.factors, (a, b, c), strict=True))
         misfit = jnp.where(state.done, state.misfit, (left**2).sum((-1, -2, -3)) / total)
-        return _State(factors, misfit, state.done | ((moved <= still) & (state.n_iter >= n_orthogonal)), state.n_iter + ~state.done)
+        return _State(
+            factors,
+            misfit,
+            state.done | ((moved <= still) & (state.n_iter >= n_orthogonal)),
+            state.n_iter + ~state.done,
+        )
 
     lanes = starts[0].shape[:-2]
-    start = _State(
-        tuple(starts), jnp.full(lanes, jnp.inf, tensor.dtype), jnp.zeros(lanes, bool), jnp.zeros(lanes, int)
-    )
+    start = _State(tuple(starts), jnp.full(lanes, jnp.inf, tensor.dtype), jnp.zeros(lanes, bool), jnp.zeros(lanes, int))
     return jax.lax.while_loop(keep_going, update, start)
 
 

@@ -116,7 +116,9 @@ def finish(
 
     # A column without mass has no direction to normalise: the corpus mean stands in, and the field says so.
     tiny = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(columns).sum(-2), jnp.finfo(dtype).tiny)
-    void = whitening.void | (sums <= tiny) | ~jnp.isfinite(sums)
+    # The rotation may permute: a component is void where more of it lies in void directions than in others.
+    lost = jnp.where(whitening.void[..., :, None], 1.0, -1.0).astype(dtype) * rotation**2
+    void = (lost.sum(-2) > 0) | (sums <= tiny) | ~jnp.isfinite(sums)
     scale = jnp.where(void, 0.0, sign / jnp.where(void, 1.0, sums))
     raw = jnp.where(void[..., None, :], mean[..., None], columns * scale[..., None, :])
     violation = jnp.maximum(-raw, 0).sum(-2)

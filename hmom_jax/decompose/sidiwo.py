@@ -7,7 +7,6 @@ Paper -> code: $H_r$ -> ``slices``, $O$ -> ``rotation``, $l$ -> ``rank``, $\tild
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from hmom_jax.decompose.cayley import cayley_rotation
@@ -69,8 +68,10 @@ def sidiwo(
     >>> from hmom_jax import population_moments
     >>> topics = np.array([[0.5, 0.1], [0.4, 0.2], [0.1, 0.7]])
     >>> found = sidiwo(population_moments(topics, np.array([0.6, 0.4])), 2)
-    >>> np.round(found.weights, 4).tolist(), np.round(found.topics[:, 0], 4).tolist()
-    ([0.6, 0.4], [0.5, 0.4, 0.1])
+    >>> [round(value, 4) for value in found.weights.tolist()]
+    [0.6, 0.4]
+    >>> [round(value, 4) for value in found.topics[:, 0].tolist()]
+    [0.5, 0.4, 0.1]
     """
     solver = resolve_solver(solver, rank)
     check_count("n_starts", n_starts)

@@ -24,12 +24,14 @@ class PopulationMoments:
     m1: Float[Array, "*nodes n_words"]
     word_scale: Float[Array, "*nodes n_words"]
 
+    @jax.jit
     def m2_times(self, block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
         """Multiply the second moment with a thin block."""
         inner = jnp.einsum("...wk,...wc->...kc", self.topics, block, precision="highest")
         inner = self.weights[..., None] * inner
         return jnp.einsum("...wk,...kc->...wc", self.topics, inner, precision="highest")
 
+    @jax.jit
     def whitened_slices(self, w: Float[Array, "*nodes n_words rank"]) -> Float[Array, "*nodes n_words rank rank"]:
         r"""Return $H_r = s_r \sum_j \omega_j \mu_{jr} (W'\mu_j)(W'\mu_j)'$."""
         z = jnp.einsum("...wk,...wi->...ki", self.topics, w, precision="highest")

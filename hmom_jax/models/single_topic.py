@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from hmom_jax.corpus import Corpus, CorpusArrays
-from hmom_jax.errors import InputError, check_nonnegative, is_traced
+from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
 from hmom_jax.sparse import FoldedRows, product
 
@@ -77,6 +77,7 @@ class SingleTopicMoments:
         packed = self.word_scale[..., None] * self._packed_slices(w)
         return unpack_symmetric(packed, w.shape[-1])
 
+    @jax.jit
     def dense(self) -> DenseMoments:
         """Form the moments as arrays (small vocabularies)."""
         check_dense(self.m1)
@@ -125,7 +126,7 @@ def _by_columns(function, block):
 
 def single_topic_moments(
     corpus: Corpus | CorpusArrays,
-    beta: float = 0.0,
+    beta: float | int | Float[Array, ""] = 0.0,
     membership=None,
     word_scale=None,
 ) -> SingleTopicMoments:
@@ -153,7 +154,7 @@ def single_topic_moments(
     >>> import numpy as np
     >>> from hmom_jax import Corpus
     >>> moments = single_topic_moments(Corpus.from_counts(np.array([[2, 1, 0], [0, 1, 2]])))
-    >>> np.round(moments.m2_times(np.ones((3, 1))).ravel(), 3).tolist()
+    >>> [round(value, 3) for value in moments.m2_times(np.ones((3, 1))).ravel().tolist()]
     [0.333, 0.333, 0.333]
     """
     arrays = corpus.arrays if isinstance(corpus, Corpus) else corpus
@@ -167,6 +168,7 @@ def single_topic_moments(
     if xp is np:
         length, membership = length.astype(np.float64), membership.astype(np.float64)
         check_nonnegative("membership", membership)
+        check_finite("beta", beta)
     membership = xp.pad(membership, (0, n_padded - membership.shape[0]))  # the padding documents are empty
     weights, constants = document_weights(length, membership, beta)
     if xp is np and not constants[2] > 0:

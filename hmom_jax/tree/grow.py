@@ -7,25 +7,29 @@ from jaxtyping import Array, Key
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
-from hmom_jax.errors import InputError, check_nonnegative, default_key
+from hmom_jax.errors import InputError, check_finite, check_nonnegative, default_key
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
+from hmom_jax.tree.robust import grow_robust
 from hmom_jax.tree.tree import Tree
 
-METHODS = ("paper",)
+METHODS = ("robust", "paper")
 
 
 def grow_tree(
     corpus: Corpus,
     depth: int | None = None,
     *,
-    method: str = "paper",
+    n_leaves: int | str | None = None,
+    method: str | None = None,
+    min_leaf: int = 3,
+    max_depth: int | None = None,
     key: Key[Array, ""] | None = None,
     decompose=sidiwo,
     solver: str = "auto",
     branching: int = 2,
     sample_weight=None,
-    beta: float = 0.0,
+    beta: float | int = 0.0,
     word_scale: str | None = None,
     progress: bool = False,
 ) -> Tree:
@@ -37,12 +41,19 @@ def grow_tree(
         The documents.
     depth
         Number of successive splits: up to ``branching ** depth`` leaves.
+    n_leaves
+        Number of leaves, or ``"auto"`` (the default where ``depth`` is not given): as many as the evidence bears.
     method
-        ``"paper"``: Algorithm 2 of the paper, every node split down to ``depth``.
+        ``"robust"``, made for real text; or ``"paper"``, Algorithm 2 of the paper: every node split down to
+        ``depth`` by SIDIWO. By default ``"paper"`` where ``depth`` is given, else ``"robust"``. A robust tree asked for
+        by ``depth`` has ``2 ** depth`` leaves.
+    min_leaf, max_depth
+        Robust trees: least number of documents that a split may set apart, and the largest depth of a leaf.
     key
         Random key; None is a fixed key. Each node's key is folded with its path.
     decompose
-        How a node's moments are decomposed: any method with the signature of :func:`~hmom_jax.sidiwo`.
+        How a node's moments are decomposed (paper's tree, like all that follows up to ``word_scale``): any method with
+        the signature of :func:`~hmom_jax.sidiwo`.
     solver
         Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own, for two children per split.
     branching
@@ -68,11 +79,38 @@ def grow_tree(
     """
     if not isinstance(corpus, Corpus):
         raise InputError(f"corpus must be a Corpus (see Corpus.from_counts); got {type(corpus).__name__}.")
+    if method is None:
+        method = "robust" if depth is None else "paper"
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if depth is not None:
+        if n_leaves is not None:
+            raise InputError("Give depth or n_leaves, not both.")
+        depth = _whole("depth", depth, 1)
+    sample_weight = _check_sample_weight(sample_weight, corpus.n_docs)
+    if not np.any((corpus.length >= 3) & (sample_weight > 0)):
+        raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")
+    if method == "robust":
+        if decompose is not sidiwo or solver != "auto" or branching != 2 or beta != 0 or word_scale is not None:
+            raise InputError("decompose, solver, branching, beta and word_scale are options of method='paper'.")
+        if depth is not None:
+            n_leaves = 2**depth
+        elif n_leaves is None:
+            n_leaves = "auto"
+        if n_leaves != "auto":
+            n_leaves = _whole("n_leaves", n_leaves, 1)
+        with progress_bar(progress, 4, "growing") as watch:
+            return grow_robust(
+                corpus,
+                n_leaves,
+                key=default_key(key),
+                sample_weight=sample_weight,
+                min_leaf=_whole("min_leaf", min_leaf, 1),
+                max_depth=None if max_depth is None else _whole("max_depth", max_depth, 1),
+                watch=watch,
+            )
     if depth is None:
-        raise InputError("depth is needed: the number of successive splits.")
-    depth = _whole("depth", depth, 1)
+        raise InputError("method='paper' needs depth: the number of successive splits.")
     branching = _whole("branching", branching, 2)
     if solver not in SOLVERS:
         raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
@@ -82,11 +120,9 @@ def grow_tree(
         raise InputError("solver is for decompose=sidiwo; set options of other methods with functools.partial.")
     else:
         decompose = _Method(decompose)
+    check_finite("beta", beta)
     if word_scale is not None and not isinstance(word_scale, str):
         raise InputError("word_scale must be None or 'inverse_sqrt' in a tree: it follows each node's own words.")
-    sample_weight = _check_sample_weight(sample_weight, corpus.n_docs)
-    if not np.any((corpus.length >= 3) & (sample_weight > 0)):
-        raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")
     with progress_bar(progress, depth, "splitting") as watch:
         return grow_by_levels(
             corpus,

@@ -1,12 +1,14 @@
 """The paper's tree (Algorithm 2): every node split in turn, down to a given depth, a level per round."""
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.rounds import fit_round, n_slots_for
-from hmom_jax.tree.tree import Node, Tree
+from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 
 def grow_by_levels(
@@ -19,13 +21,15 @@ def grow_by_levels(
     growth = _Growth(corpus, sample_weight)
     signature = _signatures(corpus)
     widest = branching ** (depth - 1)
+    slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
+    most_slots = slots_for(widest, widest)
     for level in range(depth):
         open_nodes = []
         for node in growth.level(level):
             node.reason = _too_poor(corpus, growth.docs(node), sample_weight, signature)
             if node.reason is None:
                 open_nodes.append(node)
-        n_slots = n_slots_for(len(open_nodes), widest, corpus.n_words, branching, corpus.dtype.itemsize)
+        n_slots = slots_for(len(open_nodes), widest)
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)
@@ -33,13 +37,24 @@ def grow_by_levels(
                 corpus, slot, sample_weight, [growth.path[node.id] for node in group], key,
                 n_slots=n_slots, beta=beta, word_scale=word_scale, decompose=decompose, rank=branching,
             )  # fmt: skip
-            padded_slot = corpus.pad(np.maximum(slot, 0).astype(np.int32))
-            choice, _ = choose_topic(corpus.by_doc, topics, found.weights, padded_slot, n_nodes=n_slots)
-            growth.split(group, slot, np.asarray(choice)[: corpus.n_docs], np.asarray(topics), _host(found))
+            topics, found = np.asarray(topics), _host(found)
+            growth.split(group, slot, _choose(corpus, slot, topics, found["weights"], most_slots), topics, found)
         watch(level + 1, len(growth.nodes))
         if not open_nodes:
             break
+    for node in growth.level(depth):
+        node.reason = "the depth asked for is reached"
     return growth.finish("paper")
+
+
+def _choose(corpus: Corpus, slot, topics, weights, n_slots: int) -> np.ndarray:
+    """Choose each document's topic; always with the same number of slots, so that this is compiled once a tree."""
+    spare = n_slots - len(topics)
+    topics = np.pad(topics, [(0, spare), (0, 0), (0, 0)], constant_values=1)
+    weights = np.pad(weights, [(0, spare), (0, 0)], constant_values=1)
+    node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
+    choice, _ = choose_topic(corpus.by_doc, topics, weights, node, n_nodes=n_slots)
+    return np.asarray(choice)[: corpus.n_docs]
 
 
 class _Growth:
@@ -72,7 +87,7 @@ class _Growth:
         for index, node in enumerate(group):
             docs = np.flatnonzero(slot == index)
             _record(node, index, found)
-            if found["void"][index].sum() > found["void"].shape[1] - 2:
+            if found["n_void"][index] > found["weights"].shape[1] - 2:
                 node.reason = "fewer than 2 positive eigenvalues"
                 continue
             used = np.unique(choice[docs])
@@ -99,18 +114,10 @@ class _Growth:
 
     def finish(self, method: str) -> Tree:
         """Return the tree, its nodes numbered depth first."""
-        order, stack = [], [0]
-        while stack:
-            node = self.nodes[stack.pop()]
-            order.append(node.id)
-            stack.extend(reversed(node.children))
-        new = np.empty(len(self.nodes), np.int64)
-        new[order] = np.arange(len(order))
-        nodes = [self.nodes[old] for old in order]
-        for node in nodes:
-            node.id = int(new[node.id])
-            node.parent = None if node.parent is None else int(new[node.parent])
-            node.children = tuple(int(new[child]) for child in node.children)
+        order = sorted((node.depth, node.id) for node in self.nodes if node.children)
+        for number, (_, name) in enumerate(order):
+            self.nodes[name].split_order = number
+        nodes, new = number_depth_first(self.nodes, root=0)
         return Tree(nodes, self.corpus.vocabulary, new[self.place], self.word_probability, method)
 
 
@@ -128,7 +135,7 @@ def _host(found) -> dict:
     """Bring the small diagnostics to the host (the rotations and factors stay where they are)."""
     small = {
         "weights": found.weights,
-        "void": found.void,
+        "n_void": np.maximum(np.asarray(found.void).sum(-1), np.asarray(found.whitening.void).sum(-1)),
         "eigenvalues": found.whitening.eigenvalues,
         "next_eigenvalue": found.whitening.next_eigenvalue,
         "relative_objective": found.relative_objective,

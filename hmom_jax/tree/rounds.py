@@ -20,6 +20,7 @@ from hmom_jax.sparse import FoldedRows, fold_rows, geometric
 # Tables hold slots x words x columns floats; a Krylov basis at rank 2 with its temporaries has about this many.
 _COLUMNS_PER_RANK = 40
 _TABLE_BYTES = 512 * 2**20
+_SPARE_BYTES = 64 * 2**20  # idle slots cost less than a compilation as long as their tables are below this
 
 
 def n_slots_for(n_open: int, widest: int, n_words: int, rank: int, itemsize: int) -> int:
@@ -29,12 +30,16 @@ def n_slots_for(n_open: int, widest: int, n_words: int, rank: int, itemsize: int
     --------
     >>> [n_slots_for(n, widest=16, n_words=3000, rank=2, itemsize=4) for n in (1, 4, 9)]
     [8, 8, 16]
+    >>> [n_slots_for(n, widest=16, n_words=100_000, rank=2, itemsize=4) for n in (1, 4, 9)]
+    [1, 4, 16]
     """
-    affordable = max(1, _TABLE_BYTES // (n_words * rank * _COLUMNS_PER_RANK * itemsize))
+    table_bytes = n_words * rank * _COLUMNS_PER_RANK * itemsize
+    affordable = max(1, _TABLE_BYTES // table_bytes)
     affordable = min(1 << (affordable.bit_length() - 1), (2**31 - 1) // n_words)
-    slots = 8
+    step = 8 if 8 * table_bytes <= _SPARE_BYTES else 2
+    slots = 8 if step == 8 else 1
     while slots < n_open:
-        slots *= 8
+        slots *= step
     return min(slots, 1 << (widest - 1).bit_length(), affordable)
 
 

@@ -1,7 +1,8 @@
 """The tree of topics: what it holds and what can be asked of it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
+from hmom_jax.tree.effective import Effective
+from hmom_jax.tree.polish import Mixture, best_leaf
 
 
 @dataclass
@@ -39,6 +42,10 @@ class Node:
         Largest negative mass of a child topic before projection: near 0, the fit is good.
     converged
         Whether the node's split reached its tolerances.
+    split_order
+        When the node was split, counted from 0: what :meth:`Tree.cut` goes by.
+    confidence
+        How surely the split comes out again under resampling, once :func:`~hmom_jax.split_confidence` has been run.
     """
 
     id: int
@@ -55,11 +62,39 @@ class Node:
     off_diagonal: float | None = None
     simplex_violation: float | None = None
     converged: bool | None = None
+    split_order: int | None = None
+    confidence: float | None = None
 
     @property
     def is_leaf(self) -> bool:
         """Whether the node has no children."""
         return not self.children
+
+
+class LeafModel(NamedTuple):
+    """The polished mixture behind a robust tree: documents go to the most probable leaf.
+
+    Attributes
+    ----------
+    mixture
+        Topics and weights of the components.
+    bursty, words
+        How counts are transformed before they are scored; see :mod:`hmom_jax.tree.effective`.
+    node
+        Node id of each component (several components share one after :meth:`Tree.cut`).
+    """
+
+    mixture: Mixture
+    bursty: bool
+    words: float | None
+    node: np.ndarray
+
+    def assign(self, corpus: Corpus) -> np.ndarray:
+        """Return the node of each document."""
+        documents = Effective(self.bursty).apply(corpus)
+        temper = documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
+        component = best_leaf(documents.corpus.by_doc, temper, self.mixture)
+        return self.node[np.asarray(component)[: corpus.n_docs]]
 
 
 @dataclass
@@ -78,6 +113,8 @@ class Tree:
         $p(w)$ in the training corpus.
     method
         How the tree was grown.
+    model
+        The mixture that assigns documents to leaves (robust trees); None where documents walk down.
     """
 
     nodes: list[Node]
@@ -85,7 +122,7 @@ class Tree:
     doc_node: np.ndarray
     word_probability: np.ndarray
     method: str
-    info: dict = field(default_factory=dict)
+    model: LeafModel | None = None
 
     @property
     def root(self) -> Node:
@@ -119,16 +156,48 @@ class Tree:
         return self._labels_of(self.doc_node, level)
 
     def assign(self, corpus: Corpus, level: int | None = None) -> np.ndarray:
-        """Return labels for new documents over the same vocabulary, walking down the tree.
+        """Return labels for new documents over the same vocabulary.
 
-        On the training corpus it gives :meth:`labels`.
+        The most probable leaf in a robust tree; in the paper's, documents walk down. On the training corpus it gives
+        :meth:`labels`.
         """
         if corpus.n_words != len(self.vocabulary) or not np.array_equal(corpus.vocabulary, self.vocabulary):
             raise InputError(
                 f"The new corpus must have the tree's vocabulary ({len(self.vocabulary)} words in the same order); "
                 f"got {corpus.n_words} words."
             )
-        return self._labels_of(self._walk(corpus), level)
+        place = self._walk(corpus) if self.model is None else self.model.assign(corpus)
+        return self._labels_of(place, level)
+
+    def cut(self, n_leaves: int) -> "Tree":
+        """Return the tree after its first ``n_leaves - 1`` splits, in the order in which they were chosen."""
+        if n_leaves < 1:
+            raise InputError(f"n_leaves must be at least 1; got {n_leaves}.")
+        by_order = sorted((node for node in self.nodes if not node.is_leaf), key=lambda node: node.split_order)
+        split, leaves = set(), 1
+        for node in by_order:
+            if leaves + len(node.children) - 1 > n_leaves:
+                break
+            split.add(node.id)
+            leaves += len(node.children) - 1
+        ancestor = np.arange(len(self.nodes))
+        for node in self.nodes[1:]:
+            if node.parent not in split:
+                ancestor[node.id] = ancestor[node.parent]
+        kept = np.unique(ancestor)
+        new = np.full(len(self.nodes), -1)
+        new[kept] = np.arange(len(kept))
+        nodes = []
+        for old in kept:
+            node = replace(self.nodes[old])
+            node.id, node.parent = int(new[old]), None if node.parent is None else int(new[node.parent])
+            node.children = tuple(int(new[child]) for child in node.children) if old in split else ()
+            if old not in split and node.reason is None:
+                node.reason = "cut here"
+            nodes.append(node)
+        place = new[ancestor]
+        model = None if self.model is None else self.model._replace(node=place[self.model.node])
+        return Tree(nodes, self.vocabulary, place[self.doc_node], self.word_probability, self.method, model)
 
     def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7) -> list[str]:
         r"""Return the words of highest relevance at a node.
@@ -166,6 +235,7 @@ class Tree:
                 "off_diagonal": node.off_diagonal,
                 "simplex_violation": node.simplex_violation,
                 "converged": node.converged,
+                "confidence": node.confidence,
                 "children": [describe(self.nodes[child]) for child in node.children],
             }
 
@@ -244,3 +314,27 @@ class Tree:
     def _padded(topics, rank):
         """Stack child topics in columns; a node with fewer children repeats the last, with weight zero."""
         return np.stack(topics + topics[-1:] * (rank - len(topics)), axis=-1)
+
+
+def number_depth_first(nodes: list[Node], root: int) -> tuple[list[Node], np.ndarray]:
+    """Order children by size, then by their top word, and number the nodes depth first.
+
+    Returns the nodes in their new order and the new number of each old one.
+    """
+    by_size = lambda child: (-nodes[child].mass, -nodes[child].n_docs, int(np.argmax(nodes[child].topic)))
+    order, stack = [], [(root, 0)]
+    while stack:
+        number, depth = stack.pop()
+        node = nodes[number]
+        node.depth = depth
+        node.children = tuple(sorted(node.children, key=by_size))
+        order.append(number)
+        stack.extend((child, depth + 1) for child in reversed(node.children))
+    new = np.empty(len(nodes), np.int64)
+    new[order] = np.arange(len(order))
+    for number in order:
+        node = nodes[number]
+        node.id = int(new[number])
+        node.parent = None if node.parent is None else int(new[node.parent])
+        node.children = tuple(int(new[child]) for child in node.children)
+    return [nodes[number] for number in order], new

@@ -1,0 +1,64 @@
+r"""Documents in the space of one high-rank eigendecomposition at the root.
+
+The largest eigenpairs $(U, \Lambda)$ of $S M_2 S$, with $S = M_1^{-1/2}$ and all pairs of equal words left out of
+$M_2$; document $n$ becomes $z_n = \Lambda^{1/4} U' S x_n$, scaled to unit length. Taking the diagonal out removes what
+documents owe to single words, scaling words keeps frequent ones from ruling the space.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hmom_jax.models.moments import resolve_scale
+from hmom_jax.models.single_topic import SingleTopicMoments
+from hmom_jax.sparse import product
+from hmom_jax.tree.effective import EffectiveCorpus
+from hmom_jax.whitening import top_eigenpairs
+
+# Between "every pair of words alike" (0) and "every document alike" (1).
+BETA = 0.5
+# Coordinates are weighted by eigenvalue ** 1/4: between the bare space (0) and its principal axes (1/2).
+POWER = 0.25
+_TOL = 1e-4
+
+
+def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key) -> jax.Array:
+    """Return unit vectors, one row per document (zero rows for documents without any pair of words, and padding)."""
+    corpus = documents.corpus
+    length = corpus.length
+    squares = np.asarray(documents.squares.sum(axis=1, dtype=np.float64)).ravel()
+    temper = documents.temper(documents.effective.words)
+    pairs = length**2 - squares
+    pairs = np.where(pairs > 1e-6 * length**2, temper**2 * pairs, 0.0)
+    g2 = sample_weight * np.where(pairs > 0, np.maximum(pairs, 1e-12) ** -BETA, 0.0)
+    g2 = g2 / max((g2 * pairs).sum(), np.finfo(float).tiny) * temper**2
+    effective_length = temper * length
+    g1 = sample_weight * np.where(length > 0, np.maximum(effective_length, 1e-12) ** -BETA, 0.0)
+    g1 = g1 / max((g1 * effective_length).sum(), np.finfo(float).tiny) * temper
+    diag2 = (g2 @ documents.squares).astype(corpus.dtype)
+    arrays = corpus.arrays
+    return _embed(
+        arrays.by_doc,
+        arrays.by_word,
+        corpus.pad(g1).astype(corpus.dtype),
+        corpus.pad(g2).astype(corpus.dtype),
+        diag2,
+        key,
+        rank=rank,
+    )
+
+
+@partial(jax.jit, static_argnames="rank")
+def _embed(by_doc, by_word, g1, g2, diag2, key, *, rank):
+    m1 = product(by_word, g1[:, None])[:, 0]
+    scale = resolve_scale("inverse_sqrt", m1)
+    nothing = jnp.zeros_like(m1)
+    moments = SingleTopicMoments(by_doc, by_word, None, g2, jnp.zeros_like(g2), m1, diag2, nothing, scale)
+    found = top_eigenpairs(moments, key, _TOL, rank)
+    positive = found.values > 1e-6 * found.values[:1]
+    power = jnp.where(positive, jnp.where(positive, found.values, 1.0) ** POWER, 0.0)
+    z = product(by_doc, scale[:, None] * found.vectors * power[None, :])
+    norm = jnp.linalg.norm(z, axis=1, keepdims=True)
+    return jnp.where(norm > 0, z / jnp.where(norm > 0, norm, 1.0), 0.0)

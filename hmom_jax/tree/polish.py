@@ -1,0 +1,87 @@
+r"""EM of the multinomial mixture over all leaves together.
+
+Topics have a prior of pseudo-counts proportional to $M_1$, a share of the mass of an average leaf; weights one of 1% of
+an average leaf. Both grow with the corpus, so that repeating every document changes nothing. Scores are
+log-likelihood ratios to $M_1$, so that sums stay small.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hmom_jax.corpus import Corpus
+from hmom_jax.sparse import product
+
+_WEIGHT_PRIOR = 0.01
+
+
+class Mixture(NamedTuple):
+    """A mixture of topics: log-ratios of topics to the corpus mean (words x leaves), log-weights, mean."""
+
+    log_ratio: jax.Array | np.ndarray
+    log_weight: jax.Array | np.ndarray
+    mean: jax.Array | np.ndarray
+
+
+def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_steps: int, n_leaves: int, prior: float):
+    """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
+
+    ``temper`` scales the counts of each document; ``prior`` is the mass of a topic's pseudo-counts as a share of an
+    average leaf. Padding documents have no weight.
+    """
+    pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
+    total = float((sample_weight * temper * corpus.length).sum())
+    if not isinstance(start, jax.Array):
+        start = pad_rows(np.eye(n_leaves, dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
+    arrays = corpus.arrays
+    return _em(
+        arrays.by_doc,
+        arrays.by_word,
+        pad(temper),
+        pad(sample_weight),
+        start,
+        np.asarray(prior * total / n_leaves, corpus.dtype),
+        np.int32(n_steps),
+    )
+
+
+def pad_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
+    """Extend a table over documents with zero rows."""
+    return np.concatenate([values, np.zeros((n_rows - len(values), *values.shape[1:]), values.dtype)])
+
+
+@jax.jit
+def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps):
+    mean = product(by_word, (temper * sample_weight)[:, None])[:, 0]
+    mean = mean / mean.sum()
+    log_mean = jnp.log(mean + 1e-12)
+
+    def step(_, state):
+        responsibility, _ = state
+        weighted = sample_weight[:, None] * responsibility
+        topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
+        topics = topics / topics.sum(0, keepdims=True)
+        weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / responsibility.shape[1]
+        log_ratio = jnp.log(topics) - log_mean[:, None]
+        mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
+        return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
+
+    empty = Mixture(
+        jnp.zeros((mean.shape[0], responsibility.shape[1]), mean.dtype),
+        jnp.zeros(responsibility.shape[1], mean.dtype),
+        mean,
+    )
+    return jax.lax.fori_loop(0, n_steps, step, (responsibility, empty))
+
+
+def scores(by_doc, temper, mixture: Mixture):
+    """Return the log-probability of each document under each leaf, relative to the corpus mean."""
+    return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
+
+
+@jax.jit
+def best_leaf(by_doc, temper, mixture: Mixture):
+    """Return the most probable leaf of each document."""
+    return jnp.argmax(scores(by_doc, temper, mixture), axis=-1)

@@ -1,0 +1,188 @@
+"""The robust tree: one eigendecomposition, splits in its space, merges, and a polish on the counts.
+
+1. effective counts (burstiness, tempered documents); 2. one eigendecomposition of the scaled second moment without
+its diagonal; 3. best-first two-way splits in that space, to more cells than asked for; 4. a few EM steps on the
+counts; 5. cells are merged back, which gives the tree; 6. EM over all leaves; 7. leaves that lost their documents
+get back those that they started with. Nothing depends on the order of documents; the key only starts the eigensolver.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from hmom_jax.corpus import Corpus
+from hmom_jax.tree.bisect import grow_cells
+from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
+from hmom_jax.tree.embedding import embed
+from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
+from hmom_jax.tree.polish import Mixture, em
+from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
+
+_LEAST_RANK = 32
+_OVERGROW = 2
+_STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10
+_REPAIRS = 5
+_AUTO_LEAVES = 64
+
+
+def grow_robust(
+    corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
+) -> Tree:
+    """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more)."""
+    documents = Effective.learn(corpus).apply(corpus)
+    start, merges = plan(
+        documents, n_leaves, key=key, sample_weight=sample_weight, min_leaf=min_leaf, max_depth=max_depth, watch=watch
+    )
+    mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf)
+    watch(4, 2 * len(alive) - 1)
+    weights = np.exp(mixture.log_weight.astype(np.float64))
+    model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
+    return assemble(corpus, sample_weight, model.assign(corpus), weights / weights.sum(), merges, alive, model)
+
+
+def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
+    """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
+    counts = documents.corpus
+    auto = n_leaves == "auto"
+    wanted = min(_AUTO_LEAVES, max(2, counts.n_docs // (4 * min_leaf))) if auto else n_leaves
+    z = embed(documents, sample_weight, min(max(_LEAST_RANK, 2 * wanted), counts.n_words), key)
+    watch(1, 1)
+    cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
+    watch(2, len(cells))
+    labels = np.zeros(counts.n_docs, np.int64)
+    for number, cell in enumerate(cells):
+        labels[cell.docs] = number
+    temper = documents.temper(documents.effective.words)
+    prior = documents.effective.prior
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior)
+    labels = _best(responsibility, counts.n_docs)
+    watch(3, len(cells))
+    order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
+    k = min(wanted, len(cells))
+    if auto:
+        weights = sample_weight * (temper if documents.effective.bursty else 1.0)
+        k = _best_number(counts, labels, order, len(cells), weights)
+    leaf, merges = cut_merges(order, len(cells), k)
+    leaf, merges = _limit_depth(leaf, merges, k, max_depth)
+    return leaf[labels], merges
+
+
+def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int):
+    """Run EM over all leaves from hard labels; returns the mixture, its tempering, and the leaves that kept documents.
+
+    Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
+    documents gets back those that it started with, while tempering and prior give way.
+    """
+    counts, effective = documents.corpus, documents.effective
+    cooled = lambda words: words if effective.bursty else None
+    run = lambda start, steps, words, prior: em(
+        counts, documents.temper(words), sample_weight, start, steps, n_leaves, prior
+    )
+    words, prior = effective.words, effective.prior
+    responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
+    responsibility, mixture = run(responsibility, _STEPS_COLD, cooled(words), prior)
+    least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
+    for repair in range(_REPAIRS + 1):
+        labels = _best(responsibility, counts.n_docs)
+        dead = np.flatnonzero(np.bincount(labels, minlength=n_leaves) < least)
+        if not len(dead) or repair == _REPAIRS:
+            break
+        labels = np.where(np.isin(start, dead), start, labels)
+        words, prior = 2 * words, prior / 2
+        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), cooled(words), prior)
+    alive = np.setdiff1d(np.arange(n_leaves), dead)
+    mixture = Mixture(
+        np.asarray(mixture.log_ratio)[:, alive], np.asarray(mixture.log_weight)[alive], np.asarray(mixture.mean)
+    )
+    return mixture, cooled(words), alive
+
+
+def _best(responsibility, n_docs: int) -> np.ndarray:
+    return np.asarray(responsibility)[:n_docs].argmax(1)
+
+
+def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
+    """Add up the rows of each label, dense or sparse."""
+    member = sp.csr_array(
+        (weights.astype(table.dtype), (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
+    )
+    sums = member @ table
+    return sums.toarray() if sp.issparse(sums) else sums
+
+
+def _best_number(counts: Corpus, labels, order, n_cells: int, weights) -> int:
+    """Choose the number of leaves whose partition has the highest evidence."""
+    cells = _sums(labels, weights, n_cells, counts.counts)
+    mean = cells.sum(0) / cells.sum()
+    path = evidence_path(cells, np.bincount(labels, minlength=n_cells), order, float(counts.n_words), mean)
+    return max(1, n_cells - int(path.argmax()))
+
+
+def _limit_depth(leaf: np.ndarray, merges, n_leaves: int, max_depth: int | None):
+    """Join leaves below ``max_depth`` with their ancestor there."""
+    if max_depth is None or not merges:
+        return leaf, merges
+    kept, depth = [], {merges[-1][0]: 0}
+    joined = np.arange(n_leaves)
+    for a, b in reversed(merges):  # from the root down: a stays, b branches off
+        if depth[a] < max_depth:
+            depth[a] += 1
+            depth[b] = depth[a]
+            kept.append((a, b))
+        else:
+            joined[b], depth[b] = joined[a], depth[a]
+    names, number = np.unique(joined, return_inverse=True)
+    place = {int(name): i for i, name in enumerate(names)}
+    return number[leaf], [(place[int(joined[a])], place[int(joined[b])]) for a, b in reversed(kept)]
+
+
+def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, model=None) -> Tree:
+    """Build the tree over the leaves that are alive; inner nodes are unions of leaves.
+
+    ``labels`` and ``weights`` number the living leaves; ``merges`` all of them. The topic of a node is for reading: the
+    words of its documents as they stand (repetition is what makes a subject word stand out), no document speaking
+    for more than some fifty of them.
+    """
+    spoken = _sums(labels, sample_weight * tempering(corpus), len(alive), corpus.counts).astype(np.float64)
+    docs, mass = np.bincount(labels, minlength=len(alive)), np.bincount(labels, sample_weight, len(alive))
+    groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node
+    children: list[tuple[int, ...]] = [()] * len(alive)
+    splits: list[int | None] = [None] * len(alive)
+    stands_for: dict[int, int | None] = {leaf: None for pair in merges for leaf in pair}
+    stands_for |= {int(leaf): number for number, leaf in enumerate(alive)}
+    for step, (a, b) in enumerate(merges):
+        first, second = stands_for[a], stands_for[b]
+        if first is None or second is None:  # one side has died: the other stands for both
+            stands_for[a] = second if first is None else first
+            continue
+        groups.append(groups[first] + groups[second])
+        children.append((first, second))
+        splits.append(len(merges) - 1 - step)
+        stands_for[a] = len(groups) - 1
+    share = [weights[group].sum() for group in groups]
+    parent: list[int | None] = [None] * len(groups)
+    for number, pair in enumerate(children):
+        for child in pair:
+            parent[child] = number
+
+    def describe(number: int) -> Node:
+        group = groups[number]
+        topic = spoken[group].sum(0)
+        topic = (topic + 1e-9) / (topic + 1e-9).sum()
+        above = parent[number]
+        return Node(
+            id=number,
+            parent=above,
+            depth=0,
+            n_docs=int(docs[group].sum()),
+            mass=float(mass[group].sum()),
+            topic=topic.astype(corpus.dtype),
+            weight=1.0 if above is None else float(share[number] / share[above]),
+            children=children[number],
+            split_order=splits[number],
+            reason=None if children[number] else "the number of leaves is reached",
+        )
+
+    nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)
+    total = spoken.sum(0)
+    model = None if model is None else model._replace(node=new[: len(alive)])
+    return Tree(nodes, corpus.vocabulary, new[labels], total / total.sum(), "robust", model)

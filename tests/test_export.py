@@ -1,0 +1,117 @@
+"""Every compiled entry point lowers for CPU, CUDA and TPU: no callback, no CPU-only call.
+
+To cover a new entry point add a line to ENTRY_POINTS: a name, and a function that returns (function, arguments).
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hmom_jax as hm
+from hmom_jax.assign import choose_topic
+from hmom_jax.errors import default_key
+from hmom_jax.sparse import product
+from hmom_jax.tree import grow, rounds
+from tests.helpers import random_topics
+
+RANK = 2
+
+
+@functools.cache
+def corpus(n_words):
+    return hm.Corpus.from_counts(hm.datasets.hierarchical_topics(0, n_docs=50, n_words=n_words).counts)
+
+
+def moments(n_words):
+    return hm.single_topic_moments(corpus(n_words))
+
+
+def exact_moments(n_words):
+    return hm.population_moments(*random_topics(0, n_words, 3))
+
+
+def block(n_words):
+    return jnp.ones((n_words, RANK))
+
+
+def decomposition(solver):
+    return lambda moments: hm.sidiwo(moments, RANK, solver=solver)
+
+
+def tree_round(n_words, solver="closed", word_scale=None):
+    """Capture what a tree passes to its compiled round."""
+    counts = corpus(n_words)
+    slot, weights = np.arange(counts.n_docs) % 3, np.ones(counts.n_docs)
+    method = grow._Method(hm.sidiwo, [("solver", solver)])
+    captured = []
+    options = {"n_slots": 4, "beta": 0.0, "word_scale": word_scale, "decompose": method, "rank": RANK}
+    original, rounds._fit = rounds._fit, lambda *args, **static: captured.append((args, static))
+    try:
+        rounds.fit_round(counts, slot, weights, [1, 2, 3], default_key(None), **options)
+    finally:
+        rounds._fit = original
+    (args, static) = captured[0]
+    return functools.partial(rounds._fit, **static), args
+
+
+def assignment():
+    counts = corpus(40)
+    topics = jnp.full((2, 40, RANK), 1 / 40)
+    node = jnp.zeros(counts.by_doc.n_rows, jnp.int32)
+    return functools.partial(choose_topic, n_nodes=2), (counts.by_doc, topics, jnp.full((2, RANK), 0.5), node)
+
+
+def traced_membership():
+    """Return a user's own function: decompose under traced memberships."""
+
+    def decompose(arrays, membership):
+        return hm.sidiwo(hm.single_topic_moments(arrays, 0.5, membership, "inverse_sqrt"), RANK)
+
+    return decompose, (corpus(40).arrays, jnp.ones(50))
+
+
+ENTRY_POINTS = {
+    "product": lambda: (product, (corpus(40).by_doc, block(40))),
+    "m2_times": lambda: (lambda m, b: m.m2_times(b), (moments(40), block(40))),
+    "whitened_slices": lambda: (lambda m, w: m.whitened_slices(w), (moments(40), block(40))),
+    "dense": lambda: (lambda m: m.dense(), (moments(40),)),
+    "whiten dense": lambda: (lambda m: hm.whiten(m, RANK), (moments(40),)),
+    "whiten Krylov": lambda: (lambda m: hm.whiten(m, RANK), (moments(300),)),
+    "sidiwo closed": lambda: (decomposition("closed"), (moments(40),)),
+    "sidiwo grid": lambda: (decomposition("grid"), (moments(40),)),
+    "sidiwo of exact moments": lambda: (decomposition("closed"), (exact_moments(300),)),
+    "sidiwo of traced memberships": traced_membership,
+    "tree round dense": lambda: tree_round(40),
+    "tree round Krylov": lambda: tree_round(300, word_scale="inverse_sqrt"),
+    "tree round grid": lambda: tree_round(40, solver="grid"),
+    "choose_topic": assignment,
+    "project_simplex": lambda: (hm.project_simplex, (jnp.ones((3, 40)),)),
+}
+
+
+def over_leaves(name):
+    """Return the entry point as a function of plain arrays.
+
+    JAX rebuilds the containers around placeholders, which the type checks of the tests refuse.
+    """
+    function, arguments = ENTRY_POINTS[name]()
+    leaves, structure = jax.tree.flatten(arguments)
+    return jax.jit(lambda *leaves: jax.tree.leaves(function(*structure.unflatten(leaves)))), leaves
+
+
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_entry_point_lowers_for_every_platform(name):
+    function, leaves = over_leaves(name)
+    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*leaves)
+    assert exported.platforms == ("cpu", "cuda", "tpu")
+
+
+@pytest.mark.parametrize("name", ["product", "m2_times", "whitened_slices", "choose_topic"])
+def test_passes_over_the_counts_have_no_scatter(name):
+    function, leaves = over_leaves(name)
+    text = function.lower(*leaves).as_text()
+    assert "stablehlo.gather" in text
+    assert "scatter" not in text

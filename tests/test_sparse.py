@@ -1,0 +1,108 @@
+"""The folded layout: equal to SciPy's product whatever the lengths of the rows, with shapes that follow from bounds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hmom_jax import sparse
+from hmom_jax.sparse import fold_rows, geometric, product
+from tests.helpers import tolerance
+
+
+def awkward_matrix(seed, n_rows=40, n_columns=700):
+    """Draw rows of 0, 1, the fold widths and their powers, give or take one, in random order."""
+    rng = np.random.default_rng(seed)
+    lengths = np.array([0, 1, 3, 4, 5, 7, 8, 9, 16, 17, 63, 64, 65, 511, 512, 513, 700])
+    lengths = rng.permutation(np.concatenate([lengths, np.zeros(n_rows - len(lengths), int)]))
+    indices = np.concatenate([np.sort(rng.choice(n_columns, m, replace=False)) for m in lengths])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    data = rng.poisson(2.0, len(indices)) + 1.0
+    return sp.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
+
+
+def fold(matrix, dtype, **bounds):
+    options = {"capacity": geometric(matrix.nnz), "longest": int(np.diff(matrix.indptr).max()), **bounds}
+    return fold_rows(matrix.indptr, matrix.indices, matrix.data, dtype=dtype, **options)
+
+
+@pytest.mark.parametrize("block", [8, 64, 8192])
+def test_product_equals_scipy_for_rows_of_any_length(dtype, block, monkeypatch):
+    monkeypatch.setattr(sparse, "_BLOCK_CPU", block)
+    matrix = awkward_matrix(0)
+    table = np.random.default_rng(1).normal(size=(700, 3)).astype(dtype)
+    found = jax.jit(product)(fold(matrix, dtype), table)
+    assert found.dtype == dtype
+    scale = np.abs(matrix @ np.abs(table)).max()
+    np.testing.assert_allclose(found, matrix @ table, atol=scale * tolerance(dtype, 1e-6, 1e-15))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_product_equals_scipy(seed):
+    rng = np.random.default_rng(seed)
+    matrix = sp.csr_array(rng.poisson(rng.choice([0.05, 0.5, 3.0]), (31, 45)).astype(np.float32))
+    rows = fold(matrix, np.float32, capacity=31 * 45, longest=45)
+    table = rng.normal(size=(45, 2)).astype(np.float32)
+    np.testing.assert_allclose(jax.jit(product)(rows, table), matrix @ table, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_read_their_own_section_of_the_table(dtype):
+    matrix = awkward_matrix(2)
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(3, 700, 2)).astype(dtype)
+    node = rng.integers(0, 3, 40)
+    found = jax.jit(product)(fold(matrix, dtype), table.reshape(-1, 2), (node * 700).astype(np.int32))
+    expected = np.stack([matrix[[row]] @ table[node[row]] for row in range(40)])[:, 0]
+    np.testing.assert_allclose(found, expected, atol=tolerance(dtype, 1e-3, 1e-11))
+
+
+def test_matrix_without_entries_gives_zero(dtype):
+    empty = sp.csr_array((5, 6), dtype=np.float64)
+    rows = fold_rows(empty.indptr, empty.indices, empty.data, capacity=4, longest=1, dtype=dtype)
+    assert np.all(np.asarray(product(rows, jnp.ones((6, 2), dtype))) == 0)
+
+
+@given(seed=st.integers(0, 2**32 - 1), longest=st.sampled_from([1, 8, 64, 65, 200]))
+def test_capacity_is_enough_however_entries_are_spread(seed, longest):
+    rng = np.random.default_rng(seed)
+    capacity, n_rows = 200, 30
+    lengths = np.zeros(n_rows, int)
+    for row in rng.permutation(n_rows):  # fill up to the capacity, greedily long rows
+        lengths[row] = min(longest, capacity - lengths.sum())
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    index = np.concatenate([np.arange(m) for m in lengths])
+    rows = fold_rows(indptr, index, np.ones(len(index)), capacity=capacity, longest=longest, dtype=np.float32)
+    np.testing.assert_array_equal(product(rows, jnp.ones((200, 1)))[:, 0], lengths)
+
+
+def test_shapes_follow_from_the_bounds_not_from_the_partition():
+    shapes = set()
+    for seed in range(5):
+        matrix = sp.csr_array(np.random.default_rng(seed).poisson(0.3, (50, 80)).astype(float))
+        rows = fold(matrix, np.float32, capacity=2000, longest=80)
+        shapes.add(str([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]))
+    assert len(shapes) == 1
+
+
+def test_derivative_of_the_product_is_the_transposed_product(x64):
+    matrix = awkward_matrix(4)
+    rows = fold(matrix, np.float64)
+    rng = np.random.default_rng(5)
+    table, image = rng.normal(size=(700, 2)), rng.normal(size=(40, 2))
+    _, pull_back = jax.vjp(lambda table: product(rows, table), table)
+    np.testing.assert_allclose(pull_back(jnp.asarray(image))[0], matrix.T @ image, atol=1e-11)
+
+
+@given(size=st.integers(1, 10**9))
+def test_geometric_rounds_up_by_at_most_a_quarter(size):
+    rounded = geometric(size)
+    assert size <= rounded <= max(4, 1.25 * size)
+    assert geometric(rounded) == rounded
+
+
+def test_too_long_a_row_is_refused():
+    with pytest.raises(AssertionError, match="longest"):
+        fold_rows(np.array([0, 100]), np.arange(100), np.ones(100), capacity=100, longest=8, dtype=np.float32)
