@@ -53,10 +53,8 @@ def robust_before_polish(data, seed):
         min_leaf=3, max_depth=None, watch=lambda done, n: None,
     )  # fmt: skip
     k = len(merges) + 1
-    member = np.zeros((k, corpus.n_docs))
-    member[start, np.arange(corpus.n_docs)] = 1
-    topics = (corpus.counts.T @ member.T) + 1e-9
-    tree = assemble(corpus, weight, start, topics / topics.sum(0), member.mean(1), merges, np.arange(k))
+    share = np.bincount(start, minlength=k) / corpus.n_docs
+    tree = assemble(corpus, weight, start, share, merges, np.arange(k))
     return tree.labels(), tree
 
 

@@ -1,6 +1,7 @@
 """Hierarchical method of moments: topic trees from word counts, in JAX."""
 
 from hmom_jax import datasets
+from hmom_jax.cluster import Clustering, cluster
 from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.decompose import (
     Decomposition,
@@ -22,6 +23,7 @@ from hmom_jax import metrics  # isort: skip  (needs the tree)
 __version__ = "0.1.0"
 
 __all__ = [
+    "Clustering",
     "Corpus",
     "CorpusArrays",
     "Decomposition",
@@ -29,6 +31,7 @@ __all__ = [
     "Node",
     "Tree",
     "Whitening",
+    "cluster",
     "datasets",
     "grow_tree",
     "load_tree",

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 
-def normal(
-    key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, ...], dtype
-) -> Float[Array, "..."]:
+def normal(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, ...], dtype) -> Float[Array, "..."]:
     """Draw Gaussians of shape (*nodes, *shape); a batch of keys gives each node its own stream.
 
     Examples

@@ -22,7 +22,7 @@ def whitened(moments: Moments, key, tol, rank: int) -> tuple[Whitening, jnp.ndar
     return whitening, moments.whitened_slices(jnp.swapaxes(whitening.pinv, -1, -2))
 
 
-def check_count(name: str, value: int) -> None:
-    """Raise unless an option is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")
+def check_count(name: str, value: int, least: int = 1) -> None:
+    """Raise unless an option is a whole number, at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")

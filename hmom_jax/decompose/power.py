@@ -24,7 +24,7 @@ def tensor_power(
     key: Key[Array, "..."] | None = None,
     *,
     n_restarts: int = 20,
-    max_iter: int = 100,
+    max_iter: int = 300,
     tol: float | None = None,
 ) -> Decomposition:
     r"""Decompose moments by power iterations $v \leftarrow T(I, v, v) / |T(I, v, v)|$ and deflation.
@@ -40,7 +40,8 @@ def tensor_power(
     n_restarts
         Starts per component.
     max_iter
-        Power iterations per component; near an eigenvector the error is squared in each.
+        Power iterations per component. Near an eigenvector of an exact tensor the error is squared in each; on a
+        noisy one the last components may circle for ever, and ``converged`` says so.
 
     References
     ----------

@@ -2,9 +2,9 @@ r"""Non-orthogonal joint diagonalisation by uniformly weighted exhaustive diagon
 
 Seeks $B$, not constrained to be orthogonal, such that all $B C_t B'$ are as diagonal as possible. With
 $D_t = B C_t B'$ and $\lambda_t$ their diagonals, the mixing $A$ that is left, $D_t \approx A \Lambda_t A'$, is
-to first order the solution of a $2 \times 2$ system per pair $(i, j)$; then $B \leftarrow A^{-1} B$. All pairs are solved
-at once, so that an iteration is a handful of small products: QRJ1D, which the original code uses, goes through the
-pairs in turn.
+to first order the solution of a $2 \times 2$ system per pair $(i, j)$; then $B \leftarrow A^{-1} B$. All pairs are
+solved at once, so that an iteration is a handful of small products: QRJ1D, which the original code uses, goes through
+the pairs in turn.
 """
 
 from functools import partial

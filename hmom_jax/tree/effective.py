@@ -19,6 +19,11 @@ from hmom_jax.corpus import Corpus
 EFFECTIVE_WORDS = 50.0
 
 
+def tempering(corpus: Corpus, words: float = EFFECTIVE_WORDS) -> np.ndarray:
+    """Return the weight of each document with which it speaks for at most ``words + 1`` words."""
+    return (1 + words) / (np.maximum(corpus.length, 1) + words)
+
+
 def burst_share(counts: sp.csr_array) -> float:
     """Return the share of equal word pairs within documents that chance does not explain, 0 for independent words.
 
@@ -74,9 +79,7 @@ class EffectiveCorpus:
 
     def temper(self, words: float | None) -> np.ndarray:
         """Return the weight of each document; None leaves all at 1."""
-        if words is None:
-            return np.ones(self.corpus.n_docs)
-        return (1 + words) / (np.maximum(self.corpus.length, 1) + words)
+        return np.ones(self.corpus.n_docs) if words is None else tempering(self.corpus, words)
 
     @cached_property
     def squares(self) -> sp.csr_array:

@@ -55,7 +55,7 @@ def grow_tree(
         How a node's moments are decomposed (paper's tree, like all that follows up to ``word_scale``): any method with
         the signature of :func:`~hmom_jax.sidiwo`.
     solver
-        Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own.
+        Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own, for two children per split.
     branching
         Children per split.
     sample_weight

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.bisect import grow_cells
-from hmom_jax.tree.effective import Effective, EffectiveCorpus
+from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
@@ -34,9 +34,9 @@ def grow_robust(
     )
     mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf)
     watch(4, 2 * len(alive) - 1)
-    topics, weights = mixture_topics(mixture)
+    weights = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
-    return assemble(corpus, sample_weight, model.assign(corpus), topics, weights, merges, alive, model)
+    return assemble(corpus, sample_weight, model.assign(corpus), weights / weights.sum(), merges, alive, model)
 
 
 def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
@@ -73,13 +73,13 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     documents gets back those that it started with, while tempering and prior give way.
     """
     counts, effective = documents.corpus, documents.effective
-    tempering = lambda words: words if effective.bursty else None
+    cooled = lambda words: words if effective.bursty else None
     run = lambda start, steps, words, prior: em(
         counts, documents.temper(words), sample_weight, start, steps, n_leaves, prior
     )
     words, prior = effective.words, effective.prior
     responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
-    responsibility, mixture = run(responsibility, _STEPS_COLD, tempering(words), prior)
+    responsibility, mixture = run(responsibility, _STEPS_COLD, cooled(words), prior)
     least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
         labels = _best(responsibility, counts.n_docs)
@@ -88,19 +88,12 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
             break
         labels = np.where(np.isin(start, dead), start, labels)
         words, prior = 2 * words, prior / 2
-        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), tempering(words), prior)
+        responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), cooled(words), prior)
     alive = np.setdiff1d(np.arange(n_leaves), dead)
     mixture = Mixture(
         np.asarray(mixture.log_ratio)[:, alive], np.asarray(mixture.log_weight)[alive], np.asarray(mixture.mean)
     )
-    return mixture, tempering(words), alive
-
-
-def mixture_topics(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
-    """Return topics in columns and weights, both normalised, in double precision."""
-    topics = np.exp(mixture.log_ratio.astype(np.float64)) * mixture.mean[:, None]
-    weights = np.exp(mixture.log_weight.astype(np.float64))
-    return topics / topics.sum(0), weights / weights.sum()
+    return mixture, cooled(words), alive
 
 
 def _best(responsibility, n_docs: int) -> np.ndarray:
@@ -142,11 +135,14 @@ def _limit_depth(leaf: np.ndarray, merges, n_leaves: int, max_depth: int | None)
     return number[leaf], [(place[int(joined[a])], place[int(joined[b])]) for a, b in reversed(kept)]
 
 
-def assemble(corpus: Corpus, sample_weight, labels, topics, weights, merges, alive, model=None) -> Tree:
+def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, model=None) -> Tree:
     """Build the tree over the leaves that are alive; inner nodes are unions of leaves.
 
-    ``labels``, ``topics`` and ``weights`` number the living leaves; ``merges`` all of them.
+    ``labels`` and ``weights`` number the living leaves; ``merges`` all of them. The topic of a node is for reading: the
+    words of its documents as they stand (repetition is what makes a subject word stand out), no document speaking
+    for more than some fifty of them.
     """
+    spoken = _sums(labels, sample_weight * tempering(corpus), len(alive), corpus.counts).astype(np.float64)
     docs, mass = np.bincount(labels, minlength=len(alive)), np.bincount(labels, sample_weight, len(alive))
     groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node
     children: list[tuple[int, ...]] = [()] * len(alive)
@@ -170,7 +166,8 @@ def assemble(corpus: Corpus, sample_weight, labels, topics, weights, merges, ali
 
     def describe(number: int) -> Node:
         group = groups[number]
-        topic = topics[:, group] @ (weights[group] / share[number])
+        topic = spoken[group].sum(0)
+        topic = (topic + 1e-9) / (topic + 1e-9).sum()
         above = parent[number]
         return Node(
             id=number,
@@ -186,6 +183,6 @@ def assemble(corpus: Corpus, sample_weight, labels, topics, weights, merges, ali
         )
 
     nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)
-    total = np.asarray(sample_weight @ corpus.counts).ravel().astype(np.float64)
+    total = spoken.sum(0)
     model = None if model is None else model._replace(node=new[: len(alive)])
     return Tree(nodes, corpus.vocabulary, new[labels], total / total.sum(), "robust", model)
