@@ -70,6 +70,9 @@ def test_labels_probabilities_and_topics_agree(fitted):
 def test_score_is_the_log_likelihood_per_word(fitted):
     if hasattr(fitted, "weights_"):
         topics, weights = fitted.components_, fitted.weights_
+    elif fitted.tree_.model is not None:
+        topics, weights = fitted.tree_.model.topics()
+        topics = topics.T
     else:
         leaves = fitted.tree_.leaves
         topics, weights = fitted.components_, []

@@ -39,6 +39,8 @@ def leaf_probabilities(tree: Tree, corpus: Corpus) -> np.ndarray:
 
 def log_likelihood(tree: Tree, corpus: Corpus) -> np.ndarray:
     """Return the log-probability of each document's words (in a given order) under the mixture of the leaves."""
+    if tree.model is not None:
+        return mixture_log_likelihood(corpus, *tree.model.topics())
     weights = np.array([1.0] * len(tree.nodes))
     for node in tree.nodes[1:]:
         siblings = sum(tree.nodes[child].weight for child in tree.nodes[node.parent].children)

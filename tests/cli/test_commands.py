@@ -164,6 +164,8 @@ EXAMPLES = [line for lines in cli.EXAMPLES.values() for line in lines]
 
 def test_every_example_of_the_help_runs(folder, monkeypatch, capfd):
     """In the order of the help, since some examples read what others have written."""
+    small = hm.datasets.hierarchical_topics(0)
+    monkeypatch.setattr(hm.datasets, "docstrings", lambda: small)
     for line in EXAMPLES:
         command, _, rest = line.partition(" | ")
         if command.startswith("cat "):
