@@ -4,7 +4,6 @@ Loaded on first use (``hmom_jax.HierarchicalTopicModel``), because scikit-learn 
 """
 
 import warnings
-from functools import partial
 from numbers import Integral
 
 import jax
@@ -26,6 +25,7 @@ from hmom_jax.tree.grow import grow_tree
 from hmom_jax.tree.probabilities import log_scores, mixture_log_likelihood
 from hmom_jax.whitening import whiten
 
+_traced_whiten = jax.jit(whiten, static_argnames="rank")  # inside jit it does not raise
 METHODS = ("sidiwo", "tensor_power", "svd_method", "whitened_als", "random_projection")
 
 
@@ -232,7 +232,7 @@ class SpectralTopicModel(_TopicModel):
             return method(moments, self.n_components, key=key)
         except InputError:
             rank = min(self.n_components, moments.m1.shape[-1])
-            void = jax.jit(partial(whiten, rank=rank))(moments, key=key).void  # inside jit it does not raise
+            void = _traced_whiten(moments, rank, key).void
             positive = int(np.sum(~np.asarray(void)))
             if not 0 < positive < self.n_components:
                 raise

@@ -26,6 +26,7 @@ _EXEMPT = {
         "check_fit_score_takes_y": _TOO_SHORT,
         "check_sample_weights_list": _TOO_SHORT,
         "check_estimators_nan_inf": _TOO_SHORT,
+        "check_fit2d_1feature": _TOO_SHORT,
         "check_estimator_sparse_tag": _TOO_SHORT,
         "check_estimator_sparse_array": _TOO_SHORT,
         "check_estimator_sparse_matrix": _TOO_SHORT,
