@@ -1,4 +1,4 @@
-"""Ask for fewer topics than there are: how well do the pseudo-topics group the true ones?
+"""Ask for fewer topics than there are, and see how well the pseudo-topics group the true ones.
 
 Claim: SIDIWO's pseudo-topics stay close to the best grouping of the true topics when l < k.
 
@@ -15,6 +15,7 @@ A topic belongs to the pseudo-topic that gives its documents the highest likelih
 """
 
 import argparse
+import sys
 
 import matplotlib
 import numpy as np
@@ -48,6 +49,7 @@ def main() -> None:
                         found = method(moments, RANK)
                         place = assign(topics, np.asarray(found.topics, float), np.asarray(found.weights, float))
                         scores.setdefault((kind, source, name), {}).setdefault(size, []).append(score(place))
+            print(f"{kind} topics, k = {size}: done", file=sys.stderr, flush=True)
     panels = [(kind, source) for kind in ("planted", "unstructured") for source in ("exact", "sampled")]
     parts = [
         "# Fewer topics than there are (l = 5)",

@@ -1,4 +1,4 @@
-"""Section 4.1 of the paper: which method finds eight topics in two groups from 400 documents?
+"""Section 4.1 of the paper: who finds eight topics in two groups from 400 documents.
 
 Claim: the tree of two-way splits is ahead of every flat decomposition into eight topics.
 
@@ -61,8 +61,8 @@ def main() -> None:
     text = "\n\n".join(
         [
             "# Section 4.1: eight topics in two groups",
-            f"{n_seeds} corpora of 400 documents (seeds 0 to {n_seeds - 1}); ARI as mean +- standard deviation; seconds "
-            "the median from counts to labels, compilation apart (first call). "
+            f"{n_seeds} corpora of 400 documents (seeds 0 to {n_seeds - 1}); ARI as mean +- standard deviation; "
+            "seconds the median from counts to labels, compilation apart (first call). "
             f'"Above the tree": corpora on which the method beats it. Machine: {machine()}.',
             table,
             f"The best flat method is {best_flat} ({np.mean(ari[best_flat]):.3f}); flat SIDIWO has "

@@ -20,11 +20,12 @@ class Solution(NamedTuple):
 
 
 def off_diagonal(
-    slices: Float[Array, "*nodes n_slices rank rank"], rotation: Float[Array, "*nodes rank rank"]
-) -> tuple[Float[Array, "*nodes"], Float[Array, "*nodes"]]:
+    slices: Float[Array, "*#nodes n_slices rank rank"], rotation: Float[Array, "*#nodes rank rank"]
+) -> tuple[Float[Array, "*#nodes"], Float[Array, "*#nodes"]]:
     r"""Return $\sum_{i \ne j} (\sum_r (O' H_r O)_{ij}^2)^{1/2}$, and the same as a share of the sum over all $i, j$.
 
-    The sum of norms (not of squares) is what every solver reports.
+    The sum of norms (not of squares) is what every solver reports. Leading axes broadcast: several rotations of
+    the same slices.
 
     Examples
     --------
@@ -40,8 +41,8 @@ def off_diagonal(
 
 
 def rotate(
-    slices: Float[Array, "*nodes n_slices rank rank"], rotation: Float[Array, "*nodes rank rank"]
-) -> Float[Array, "*nodes n_slices rank rank"]:
+    slices: Float[Array, "*#nodes n_slices rank rank"], rotation: Float[Array, "*#nodes rank rank"]
+) -> Float[Array, "*#nodes n_slices rank rank"]:
     r"""Return $O' H_r O$ for every slice."""
     return jnp.einsum("...ji,...rjk,...kl->...ril", rotation, slices, rotation, precision="highest")
 
