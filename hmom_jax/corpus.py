@@ -96,6 +96,29 @@ class Corpus:
     def __repr__(self):
         return f"Corpus({self.n_docs} documents, {self.n_words} words, {self.nnz} nonzeros)"
 
+    def with_vocabulary(self, words: Iterable[str]) -> "Corpus":
+        """Return the same documents over other words, chosen by name; words that are not here count 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> corpus = Corpus.from_counts(np.array([[2, 1], [0, 3]]), vocabulary=["a", "b"])
+        >>> corpus.with_vocabulary(["b", "c"]).counts.toarray().tolist()
+        [[1.0, 0.0], [3.0, 0.0]]
+        """
+        words = np.array([str(word) for word in words], dtype=str)
+        if np.array_equal(words, self.vocabulary):
+            return self
+        place = {word: i for i, word in enumerate(words.tolist())}
+        here = [i for i, word in enumerate(self.vocabulary.tolist()) if word in place]
+        if not here:
+            raise InputError("The two vocabularies have no word in common.")
+        to = [place[word] for word in self.vocabulary[here].tolist()]
+        choose = sp.csr_array((np.ones(len(here), self.dtype), (here, to)), shape=(self.n_words, len(words)))
+        counts = sp.csr_array(self.counts @ choose)
+        counts.sort_indices()
+        return Corpus(counts, _check_vocabulary(words, len(words)))
+
     @property
     def n_docs(self) -> int:
         """Number of documents, empty ones included."""

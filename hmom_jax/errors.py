@@ -17,7 +17,10 @@ def is_traced(*values) -> bool:
 
 @functools.cache
 def _fixed_key():
-    return jax.random.key(0)
+    with (
+        jax.ensure_compile_time_eval()
+    ):  # the first call may come from inside a trace, and must not be kept as a tracer
+        return jax.random.key(0)
 
 
 def default_key(key):

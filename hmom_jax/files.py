@@ -2,21 +2,26 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write UTF-8 text atomically: aside first, then moved into place."""
-    write_bytes(path, text.encode("utf-8"))
+    with atomic_file(path) as file:
+        file.write(text.encode("utf-8"))
 
 
-def write_bytes(path: str | os.PathLike, content: bytes) -> None:
-    """Write bytes atomically: aside first, then moved into place."""
+@contextmanager
+def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Yield a binary file that is moved to ``path`` once it is complete, and removed where writing fails."""
     path = Path(path)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(aside, _default_mode())

@@ -1,40 +1,19 @@
-"""From text to counts: one tokeniser, used by the built-in corpora and the command line."""
+"""From text to counts: one tokeniser, used by the built-in corpora, the readers and the command line."""
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
+from hmom_jax.progress import track
+from hmom_jax.stop_words import STOP_WORDS
 
 _TOKEN = re.compile(r"[^\W\d_]{3,}")
-
-# Function words of English of three letters and more (shorter ones are no tokens), from the closed classes:
-# articles, pronouns, prepositions, conjunctions, auxiliaries, quantifiers, and adverbs without a subject.
-ENGLISH_STOP_WORDS = frozenset(
-    """
-    about above according accordingly across actually after afterwards again against ago all almost alone along
-    already also although always amid among amongst and another any anybody anyhow anyone anything anyway anywhere apart
-    are aren around aside away back became because become becomes been before beforehand behind being below beneath
-    beside besides between beyond both but came can cannot come comes could couldn did didn does doesn doing don done
-    down during each either else elsewhere enough especially etc even ever every everybody everyone everything
-    everywhere except few for former formerly forth from further furthermore gave get gets getting give given gives
-    giving goes going gone got had hadn has hasn have haven having hence her here hereby herein hers herself him
-    himself his how however indeed instead into isn its itself just keep keeps kept last latter least less lest let
-    like likely made make makes making many may maybe meanwhile merely might mine more moreover most mostly much must
-    myself namely near nearly neither never nevertheless next nobody none nonetheless noone nor not nothing now nowhere
-    off often once one ones only onto other others otherwise ought our ours ourselves out over own particularly per
-    perhaps please put quite rather really regarding said same saw say says see seem seemed seeming seems seen several
-    shall she should shouldn since some somebody somehow someone something sometimes somewhat somewhere soon still
-    such take taken takes than that the their theirs them themselves then thence there thereafter thereby therefore
-    therein thereof these they thing things this those though through throughout thru thus till too took toward towards
-    under unless unlike until unto upon use used uses using usually various very via was wasn way well went were weren
-    what whatever when whence whenever where whereas whereby wherein wherever whether which whichever while whither who
-    whoever whole whom whose why will with within without won would wouldn yes yet you your yours yourself yourselves
-    """.split()
-)
+ENGLISH_STOP_WORDS = STOP_WORDS["english"]
 
 
 def tokenise(text: str) -> list[str]:
@@ -48,25 +27,60 @@ def tokenise(text: str) -> list[str]:
     return _TOKEN.findall(text.lower())
 
 
+def resolve_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
+    """Return a set of words from names of languages (``"english+german"``), from words, or from None.
+
+    Examples
+    --------
+    >>> "und" in resolve_stop_words("english+german"), len(resolve_stop_words(None))
+    (True, 0)
+    """
+    if stop_words is None:
+        return frozenset()
+    if not isinstance(stop_words, str):
+        return frozenset(stop_words)
+    names = [name.strip().lower() for name in stop_words.split("+")]
+    unknown = [name for name in names if name not in STOP_WORDS]
+    if unknown:
+        raise InputError(f"There are stop words for {', '.join(STOP_WORDS)}; got {unknown[0]!r}.")
+    return frozenset().union(*(STOP_WORDS[name] for name in names))
+
+
 def count_words(
     texts: Iterable[str],
     *,
-    stop_words: Iterable[str] = ENGLISH_STOP_WORDS,
-    min_df: int = 5,
+    stop_words: str | Iterable[str] | None = "english",
+    min_df: int | float = 5,
+    max_df: int | float = 1.0,
     max_words: int | None = None,
+    ngrams: int = 1,
+    tokeniser: Callable[[str], Iterable[str]] = tokenise,
+    vocabulary: Sequence[str] | np.ndarray | None = None,
+    progress: bool = False,
 ) -> tuple[sp.csr_array, np.ndarray]:
     """Count the words of each text.
+
+    Texts are taken one at a time and never held: memory is 8 bytes per nonzero count, and the distinct words.
 
     Parameters
     ----------
     texts
-        One string per document.
+        One string per document: a list, or any iterator.
     stop_words
-        Words to leave out.
-    min_df
-        Leave out words that occur in fewer documents.
+        Words to leave out, or the names of languages (``"english"``, ``"french+german"``); None for none.
+    min_df, max_df
+        Leave out words that occur in fewer, or in more, documents: a number of documents, or a share where the
+        value is a float.
     max_words
         Keep only this many words, those with the largest total count.
+    ngrams
+        Also count sequences of up to this many words that stand together, stop words taken out (``"new_york"``).
+    tokeniser
+        From a text to its words.
+    vocabulary
+        Count these words alone, in this order; the limits above do not apply.
+    progress
+        Show a progress bar.
 
     Returns
     -------
@@ -74,25 +88,73 @@ def count_words(
         Documents x words.
     vocabulary
         The words, in alphabetical order.
+
+    Examples
+    --------
+    >>> counts, words = count_words(["red red apple", "green apple"], min_df=1)
+    >>> words.tolist(), counts.toarray().tolist()
+    (['apple', 'green', 'red'], [[1, 0, 2], [1, 1, 0]])
     """
-    stop_words = frozenset(stop_words)
-    number: dict[str, int] = {}
-    index, data, indptr = [], [], [0]
-    for text in texts:
-        counter = Counter(word for word in tokenise(text) if word not in stop_words)
-        index.extend(number.setdefault(word, len(number)) for word in counter)
+    if isinstance(texts, str):
+        raise InputError("texts must be a list (or iterator) of strings, one per document; got one string.")
+    if ngrams < 1:
+        raise InputError(f"ngrams must be at least 1; got {ngrams}.")
+    if max_words is not None and max_words < 1:
+        raise InputError(f"max_words must be at least 1; got {max_words}.")
+    stop = resolve_stop_words(stop_words)
+    fixed = vocabulary is not None
+    number: dict[str, int] = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
+    index, data, indptr = array("i"), array("i"), array("q", [0])
+    for text in track(texts, progress, "reading", unit="doc"):
+        if not isinstance(text, str):
+            raise InputError(f"Document {len(indptr)} is not text: got {type(text).__name__}.")
+        words = [word for word in tokeniser(text) if word not in stop]
+        counter = Counter(words)
+        for length in range(2, ngrams + 1):
+            counter.update("_".join(words[i : i + length]) for i in range(len(words) - length + 1))
+        if fixed:
+            counter = {word: times for word, times in counter.items() if word in number}
+            index.extend(number[word] for word in counter)
+        else:
+            index.extend(number.setdefault(word, len(number)) for word in counter)
         data.extend(counter.values())
         indptr.append(len(index))
     if len(indptr) == 1:
         raise InputError("There are no documents.")
-    counts = sp.csr_array((np.array(data, np.int64), index, indptr), shape=(len(indptr) - 1, len(number)))
     words = np.array(list(number), dtype=str)
-    frequency = np.bincount(counts.indices, minlength=len(number))
-    total = np.asarray(counts.sum(axis=0)).ravel()
-    keep = np.flatnonzero(frequency >= min_df)
+    counts = sp.csr_array(
+        (np.frombuffer(data, np.int32), np.frombuffer(index, np.int32), np.frombuffer(indptr, np.int64)),
+        shape=(len(indptr) - 1, len(number)),
+    )
+    if fixed:
+        counts.sort_indices()
+        return counts, words
+    keep = _frequent(counts, words, min_df, max_df, max_words)
+    return _columns(counts, keep), words[keep]
+
+
+def _frequent(counts: sp.csr_array, words: np.ndarray, min_df, max_df, max_words) -> np.ndarray:
+    """Return the columns to keep, in alphabetical order of their words."""
+    n_docs, n_words = counts.shape
+    limit = lambda value: value * n_docs if isinstance(value, float) else value
+    frequency = np.bincount(counts.indices, minlength=n_words)
+    keep = np.flatnonzero((frequency >= limit(min_df)) & (frequency <= limit(max_df)))
     if max_words is not None:
+        total = np.bincount(counts.indices, counts.data, minlength=n_words)
         keep = keep[np.lexsort((words[keep], -total[keep]))[:max_words]]
     if not len(keep):
-        raise InputError(f"No word occurs in {min_df} documents or more: give more text or a lower min_df.")
-    keep = keep[np.argsort(words[keep])]
-    return sp.csr_array(counts.tocsc()[:, keep]), words[keep]
+        wanted = f"{min_df} documents or more" if max_df == 1.0 else f"{min_df} to {max_df} documents"
+        raise InputError(f"No word occurs in {wanted}: give more text, a lower min_df or a higher max_df.")
+    return keep[np.argsort(words[keep])]
+
+
+def _columns(counts: sp.csr_array, keep: np.ndarray) -> sp.csr_array:
+    """Select columns without the copies that scipy's own indexing makes."""
+    new = np.full(counts.shape[1], -1, np.int32)
+    new[keep] = np.arange(len(keep), dtype=np.int32)
+    index = new[counts.indices]
+    kept = index >= 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[counts.indptr]
+    chosen = sp.csr_array((counts.data[kept], index[kept], ends), shape=(counts.shape[0], len(keep)))
+    chosen.sort_indices()
+    return chosen

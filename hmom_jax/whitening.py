@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.errors import InputError, default_key, is_traced
+from hmom_jax.keys import normal
 from hmom_jax.linalg import eigh, orthonormalise
 from hmom_jax.models.moments import Moments
 
@@ -274,7 +275,7 @@ def _block_krylov(times, moments, key, tol, rank, shape):
         state = jax.lax.cond(state.step == capacity, restart, lambda state: state, state)
         return extend(state)
 
-    start = _random_block(key, batch, n_words, width, dtype)
+    start = normal(key, batch, (n_words, width), dtype)
     # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
     start = start.at[..., 0].set(scale * moments.m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
     start = orthonormalise(jnp.where(scale[..., None] > 0, start, 0.0))
@@ -294,11 +295,3 @@ def _block_krylov(times, moments, key, tol, rank, shape):
     return Eigenpairs(
         state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
     )
-
-
-def _random_block(key, batch, n_words, width, dtype):
-    """Draw a Gaussian block per node; a batch of keys gives each node its own stream."""
-    if key.ndim:
-        return jax.vmap(lambda k: jax.random.normal(k, (n_words, width), dtype))(key)
-    block = jax.random.normal(key, (n_words, width), dtype)
-    return jnp.broadcast_to(block, (*batch, n_words, width))

@@ -12,7 +12,7 @@ import jax
 before = dict(jax.config.values)
 import hmom_jax
 assert dict(jax.config.values) == before, "a setting of JAX was changed"
-extras = {"sklearn", "tqdm", "matplotlib", "pandas", "hypothesis", "beartype", "IPython"} & set(sys.modules)
+extras = {"sklearn", "tqdm", "matplotlib", "pandas", "networkx", "pyarrow", "hypothesis", "beartype"} & set(sys.modules)
 assert not extras, f"imported {extras}"
 from jax._src import xla_bridge
 assert not xla_bridge.backends_are_initialized(), "a device was started"

@@ -7,16 +7,20 @@ Paper -> code: $H_r$ -> ``slices``, $O$ -> ``rotation``, $l$ -> ``rank``, $\tild
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Key
 
+from hmom_jax.decompose.cayley import cayley_rotation
+from hmom_jax.decompose.jacobi import jacobi
+from hmom_jax.decompose.method import check_count, run, whitened
+from hmom_jax.decompose.objective import Solution, compress, keep_void
 from hmom_jax.decompose.rank_two import closed_rotation, grid_rotation
-from hmom_jax.decompose.recovery import Decomposition, check_solution, recover
-from hmom_jax.errors import InputError, default_key
+from hmom_jax.decompose.recovery import Decomposition, recover
+from hmom_jax.errors import InputError
+from hmom_jax.keys import fold
 from hmom_jax.models.moments import Moments
-from hmom_jax.whitening import _whiten, check_positive, check_rank, default_tol
 
-SOLVERS = ("auto", "grid", "closed")
+SOLVERS = ("auto", "grid", "closed", "jacobi", "cayley")
+_RANK_TWO = {"closed": closed_rotation, "grid": grid_rotation}
 
 
 def sidiwo(
@@ -25,6 +29,8 @@ def sidiwo(
     key: Key[Array, "..."] | None = None,
     solver: str = "auto",
     *,
+    n_starts: int = 3,
+    max_iter: int = 500,
     tol: float | None = None,
 ) -> Decomposition:
     r"""Decompose moments into ``rank`` topics by SIDIWO.
@@ -42,7 +48,13 @@ def sidiwo(
     key
         Random key; None is a fixed key.
     solver
-        ``"auto"``; at rank 2 ``"closed"`` (exact, the default) or ``"grid"`` (the paper's).
+        ``"cayley"``: gradient descent on the orthogonal group, any rank. ``"jacobi"``: plane rotations, any rank;
+        minimises the sum of squares instead, which is the same at rank 2 and close above. At rank 2 also
+        ``"closed"`` (exact) and ``"grid"`` (the paper's). ``"auto"`` is closed at rank 2 and Cayley elsewhere.
+    n_starts
+        Random rotations that Cayley descent starts from, beside the Jacobi solution.
+    max_iter
+        Evaluations of the objective per start of Cayley descent.
     tol
         Residual of the whitening; see :func:`~hmom_jax.whiten`.
 
@@ -62,24 +74,36 @@ def sidiwo(
     [0.5, 0.4, 0.1]
     """
     solver = resolve_solver(solver, rank)
-    check_rank(rank, moments)
-    found = _sidiwo(moments, default_key(key), default_tol(tol, moments.m1.dtype), rank=rank, solver=solver)
-    check_positive(found.whitening)
-    return check_solution(found)
+    check_count("n_starts", n_starts)
+    check_count("max_iter", max_iter)
+    return run(_sidiwo, moments, rank, key, tol, solver=solver, n_starts=n_starts, max_iter=max_iter)
 
 
 def resolve_solver(solver: str, rank: int) -> str:
     """Check the name of the solver and pick one for ``"auto"``."""
     if solver not in SOLVERS:
         raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
-    if rank != 2:
+    if solver in _RANK_TWO and rank != 2:
         raise InputError(f"solver {solver!r} is for rank 2; got rank {rank}.")
-    return "closed" if solver == "auto" else solver
+    if solver == "auto":
+        return "closed" if rank == 2 else "cayley"
+    return solver
 
 
-@partial(jax.jit, static_argnames=("rank", "solver"))
-def _sidiwo(moments, key, tol, *, rank: int, solver: str) -> Decomposition:
-    whitening = _whiten(moments, key, tol, rank=rank)
-    slices = moments.whitened_slices(jnp.swapaxes(whitening.pinv, -1, -2))
-    rotation = {"closed": closed_rotation, "grid": grid_rotation}[solver](slices)
-    return recover(moments, whitening, slices, rotation)
+@partial(jax.jit, static_argnames=("rank", "solver", "n_starts", "max_iter"))
+def _sidiwo(moments, key, tol, *, rank: int, solver: str, n_starts: int, max_iter: int) -> Decomposition:
+    whitening, slices = whitened(moments, key, tol, rank)
+    if solver in _RANK_TWO:
+        return recover(moments, whitening, slices, _RANK_TWO[solver](slices))
+    found = _rotate(compress(slices), fold(key, 1), solver, n_starts, max_iter)
+    rotation = keep_void(found.rotation, whitening.void)
+    return recover(
+        moments, whitening, slices, rotation,
+        converged=found.converged, n_iter=found.n_iter, gradient_norm=found.gradient_norm,
+    )  # fmt: skip
+
+
+def _rotate(slices, key, solver, n_starts, max_iter) -> Solution:
+    if solver == "jacobi" or slices.shape[-1] == 1:  # one component: nothing to turn
+        return jacobi(slices)
+    return cayley_rotation(slices, key, n_starts=n_starts, max_iter=max_iter)

@@ -82,7 +82,7 @@ def _look(z, weights, cells: list[Cell], *, min_leaf: int, max_depth: int | None
             worth.append(cell)
     for first in range(0, len(worth), _SLOTS):
         group = worth[first : first + _SLOTS]
-        layout = blocks_of([cell.docs for cell in group], len(weights), _SLOTS)
+        layout = blocks_of([cell.docs for cell in group], len(z), _SLOTS)  # z has padding: fewer distinct shapes
         side, gain = two_means(z, *layout.arrays(weights), n_slots=_SLOTS)
         side, gain = np.asarray(side).ravel(), np.asarray(gain)
         for slot, cell in enumerate(group):

@@ -55,7 +55,7 @@ def grow_tree(
         How a node's moments are decomposed (paper's tree, like all that follows up to ``word_scale``): any method with
         the signature of :func:`~hmom_jax.sidiwo`.
     solver
-        Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own.
+        Passed to :func:`~hmom_jax.sidiwo`; ``"grid"`` is the paper's own, for two children per split.
     branching
         Children per split.
     sample_weight
@@ -88,8 +88,8 @@ def grow_tree(
             raise InputError("Give depth or n_leaves, not both.")
         depth = _whole("depth", depth, 1)
     sample_weight = _check_sample_weight(sample_weight, corpus.n_docs)
-    if not np.any((corpus.length >= 3) & (sample_weight > 0)):
-        raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")
+    if not np.any((corpus.length > 0) & (sample_weight > 0)):
+        raise InputError("No document of positive weight has any words.")
     if method == "robust":
         if decompose is not sidiwo or solver != "auto" or branching != 2 or beta != 0 or word_scale is not None:
             raise InputError("decompose, solver, branching, beta and word_scale are options of method='paper'.")
@@ -109,6 +109,8 @@ def grow_tree(
                 max_depth=None if max_depth is None else _whole("max_depth", max_depth, 1),
                 watch=watch,
             )
+    if not np.any((corpus.length >= 3) & (sample_weight > 0)):
+        raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")
     if depth is None:
         raise InputError("method='paper' needs depth: the number of successive splits.")
     branching = _whole("branching", branching, 2)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hmom_jax.corpus import Corpus
-from hmom_jax.sparse import product
+from hmom_jax.sparse import geometric, product
 
 _WEIGHT_PRIOR = 0.01
 
@@ -29,12 +29,13 @@ def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_s
     """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
 
     ``temper`` scales the counts of each document; ``prior`` is the mass of a topic's pseudo-counts as a share of an
-    average leaf. Padding documents have no weight.
+    average leaf. Padding documents have no weight; leaves are padded to a geometric grid by leaves of no weight, so
+    that trees of like size share a compilation.
     """
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
     total = float((sample_weight * temper * corpus.length).sum())
     if not isinstance(start, jax.Array):
-        start = pad_rows(np.eye(n_leaves, dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
+        start = pad_rows(np.eye(geometric(n_leaves), dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
@@ -44,6 +45,7 @@ def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_s
         start,
         np.asarray(prior * total / n_leaves, corpus.dtype),
         np.int32(n_steps),
+        np.arange(geometric(n_leaves)) < n_leaves,
     )
 
 
@@ -53,7 +55,7 @@ def pad_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 @jax.jit
-def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps):
+def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, real):
     mean = product(by_word, (temper * sample_weight)[:, None])[:, 0]
     mean = mean / mean.sum()
     log_mean = jnp.log(mean + 1e-12)
@@ -63,7 +65,8 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps):
         weighted = sample_weight[:, None] * responsibility
         topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
         topics = topics / topics.sum(0, keepdims=True)
-        weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / responsibility.shape[1]
+        weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / real.sum()
+        weights = jnp.where(real, weights, 0.0)
         log_ratio = jnp.log(topics) - log_mean[:, None]
         mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
         return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
@@ -81,7 +84,24 @@ def scores(by_doc, temper, mixture: Mixture):
     return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
 
 
-@jax.jit
-def best_leaf(by_doc, temper, mixture: Mixture):
+def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:
+    """Return :func:`scores` on the host."""
+    return np.asarray(_scores(by_doc, temper, _padded(mixture)))[:, : len(mixture.log_weight)]
+
+
+def best_leaf(by_doc, temper, mixture: Mixture) -> np.ndarray:
     """Return the most probable leaf of each document."""
-    return jnp.argmax(scores(by_doc, temper, mixture), axis=-1)
+    return np.asarray(_best_leaf(by_doc, temper, _padded(mixture)))
+
+
+def _padded(mixture: Mixture) -> Mixture:
+    """Round the number of leaves up to the geometric grid, by leaves of no weight: fewer compilations."""
+    spare = geometric(len(mixture.log_weight)) - len(mixture.log_weight)
+    return mixture._replace(
+        log_ratio=np.pad(mixture.log_ratio, [(0, 0), (0, spare)]),
+        log_weight=np.pad(mixture.log_weight, (0, spare), constant_values=-np.inf),
+    )
+
+
+_scores = jax.jit(scores)
+_best_leaf = jax.jit(lambda *arguments: jnp.argmax(scores(*arguments), axis=-1))

@@ -1,7 +1,7 @@
 """The tree of topics: what it holds and what can be asked of it."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.tree.effective import Effective
-from hmom_jax.tree.polish import Mixture, best_leaf
+from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores, mixture_topics
 
 
 @dataclass
@@ -91,10 +91,20 @@ class LeafModel(NamedTuple):
 
     def assign(self, corpus: Corpus) -> np.ndarray:
         """Return the node of each document."""
+        return self.node[best_leaf(*self._documents(corpus), self.mixture)[: corpus.n_docs]]
+
+    def scores(self, corpus: Corpus) -> np.ndarray:
+        """Return documents x components: log-probabilities up to a constant per document."""
+        return leaf_scores(*self._documents(corpus), self.mixture)[: corpus.n_docs]
+
+    def topics(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the topics (in columns) and weights of the components, smoothed as they are used for assignment."""
+        return mixture_topics(self.mixture)
+
+    def _documents(self, corpus: Corpus):
+        """Return the effective counts and the weight of each document."""
         documents = Effective(self.bursty).apply(corpus)
-        temper = documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
-        component = best_leaf(documents.corpus.by_doc, temper, self.mixture)
-        return self.node[np.asarray(component)[: corpus.n_docs]]
+        return documents.corpus.by_doc, documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
 
 
 @dataclass
@@ -115,6 +125,9 @@ class Tree:
         How the tree was grown.
     model
         The mixture that assigns documents to leaves (robust trees); None where documents walk down.
+    metadata
+        What whoever grew the tree wants to keep with it, as plain JSON values; saved and loaded. The command line
+        keeps its way of reading text here.
     """
 
     nodes: list[Node]
@@ -123,6 +136,7 @@ class Tree:
     word_probability: np.ndarray
     method: str
     model: LeafModel | None = None
+    metadata: dict = field(default_factory=dict)
 
     @property
     def root(self) -> Node:
@@ -161,13 +175,47 @@ class Tree:
         The most probable leaf in a robust tree; in the paper's, documents walk down. On the training corpus it gives
         :meth:`labels`.
         """
-        if corpus.n_words != len(self.vocabulary) or not np.array_equal(corpus.vocabulary, self.vocabulary):
-            raise InputError(
-                f"The new corpus must have the tree's vocabulary ({len(self.vocabulary)} words in the same order); "
-                f"got {corpus.n_words} words."
-            )
+        self._check_vocabulary(corpus)
         place = self._walk(corpus) if self.model is None else self.model.assign(corpus)
         return self._labels_of(place, level)
+
+    def probabilities(self, corpus: Corpus) -> np.ndarray:
+        """Return the probability of each leaf for each document, documents x leaves."""
+        from hmom_jax.tree.probabilities import leaf_probabilities
+
+        self._check_vocabulary(corpus)
+        return leaf_probabilities(self, corpus)
+
+    def log_likelihood(self, corpus: Corpus) -> np.ndarray:
+        r"""Return $\log \sum_j \omega_j \prod_w \mu_{jw}^{x_w}$ over the leaves for each document.
+
+        Topics are those by which documents are assigned (smoothed, in a robust tree), floored at 1e-6. Divide the sum by the number of words for the log-likelihood per word.
+        """
+        from hmom_jax.tree.probabilities import log_likelihood
+
+        self._check_vocabulary(corpus)
+        return log_likelihood(self, corpus)
+
+    def split(self, node: "Node | int", corpus: Corpus, n_leaves: int = 2, **options) -> "Tree":
+        """Return a tree with one leaf split further.
+
+        The documents of the leaf get a tree of their own, which takes the place of the leaf; in a robust tree a few
+        documents near its border may change sides.
+
+        Parameters
+        ----------
+        node
+            A leaf, or its number.
+        corpus
+            The corpus that this tree was grown on.
+        n_leaves
+            Leaves in place of the one.
+        options
+            Passed to :func:`~hmom_jax.grow_tree`.
+        """
+        from hmom_jax.tree.refine import split_leaf
+
+        return split_leaf(self, node, corpus, n_leaves, **options)
 
     def cut(self, n_leaves: int) -> "Tree":
         """Return the tree after its first ``n_leaves - 1`` splits, in the order in which they were chosen."""
@@ -197,7 +245,7 @@ class Tree:
             nodes.append(node)
         place = new[ancestor]
         model = None if self.model is None else self.model._replace(node=place[self.model.node])
-        return Tree(nodes, self.vocabulary, place[self.doc_node], self.word_probability, self.method, model)
+        return replace(self, nodes=nodes, doc_node=place[self.doc_node], model=model, metadata=dict(self.metadata))
 
     def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7) -> list[str]:
         r"""Return the words of highest relevance at a node.
@@ -248,6 +296,33 @@ class Tree:
             write_text(path, text + "\n")
         return text
 
+    def to_newick(self, n_words: int = 3) -> str:
+        """Return the tree in Newick notation, nodes named by number and keywords."""
+        from hmom_jax.tree.exports import to_newick
+
+        return to_newick(self, n_words)
+
+    def to_networkx(self, n_words: int = 10):
+        """Return a ``networkx.DiGraph`` from parents to children (needs the ``networkx`` extra)."""
+        from hmom_jax.tree.exports import to_networkx
+
+        return to_networkx(self, n_words)
+
+    def to_pandas(self, table: str = "nodes", n_words: int = 10):
+        """Return a ``pandas.DataFrame`` (needs the ``pandas`` extra).
+
+        ``"nodes"``: a row per node. ``"topics"``: leaves x words. ``"documents"``: the leaf of each document.
+        """
+        from hmom_jax.tree.exports import to_pandas
+
+        return to_pandas(self, table, n_words)
+
+    def save(self, path) -> None:
+        """Write the tree to one file, atomically; :func:`~hmom_jax.load_tree` reads it back."""
+        from hmom_jax.io.model import save_tree
+
+        save_tree(self, path)
+
     def __str__(self):
         return self.format()
 
@@ -266,6 +341,13 @@ class Tree:
 
         draw(self.root, "", "")
         return "\n".join(lines)
+
+    def _check_vocabulary(self, corpus: Corpus) -> None:
+        if corpus.n_words != len(self.vocabulary) or not np.array_equal(corpus.vocabulary, self.vocabulary):
+            raise InputError(
+                f"The new corpus must have the tree's vocabulary ({len(self.vocabulary)} words in the same order); "
+                f"got {corpus.n_words} words. Corpus.with_vocabulary(tree.vocabulary) makes it so."
+            )
 
     def _node(self, node) -> Node:
         if isinstance(node, Node):

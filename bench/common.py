@@ -1,0 +1,64 @@
+"""What benches share: the table of methods, the machine, and how results are written."""
+
+import json
+import platform
+import time
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import hmom_jax as hm
+
+RESULTS = Path(__file__).parent / "results"
+
+# Flat methods: name -> method(moments, rank, key=...). Each as well tuned as the other; see their docstrings.
+METHODS = {
+    "SIDIWO": hm.sidiwo,
+    "Jacobi": partial(hm.sidiwo, solver="jacobi"),
+    "TPM": hm.tensor_power,
+    "SVD": hm.svd_method,
+    "ALS": hm.whitened_als,
+    "Rand. Proj.": hm.random_projection,
+    "Rand. Proj. (oblique)": partial(hm.random_projection, orthogonal=False),
+}
+COLOURS = {
+    "SIDIWO (tree)": "#b2182b",
+    "SIDIWO": "#d6604d",
+    "Jacobi": "#f4a582",
+    "TPM": "#2166ac",
+    "SVD": "#878787",
+    "ALS": "#1b7837",
+    "Rand. Proj.": "#762a83",
+    "Rand. Proj. (oblique)": "#af8dc3",
+    "Bayes": "#000000",
+}
+
+
+def machine() -> str:
+    """Describe what the figures were measured on."""
+    device = jax.devices()[0]
+    return f"{platform.machine()}, {device.platform}, jax {jax.__version__}, numpy {np.__version__}"
+
+
+def timed(function):
+    """Run and return (result, seconds)."""
+    start = time.perf_counter()
+    result = jax.block_until_ready(function())
+    return result, time.perf_counter() - start
+
+
+def markdown(head: list[str], rows: list[list]) -> str:
+    """Return a Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def write(name: str, text: str, data: dict) -> None:
+    """Write the Markdown and the JSON of a bench."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print(text)

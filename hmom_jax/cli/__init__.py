@@ -1,0 +1,205 @@
+"""The command line, ``hmom``: topic trees without writing Python."""
+
+import argparse
+import os
+import sys
+import warnings
+
+from hmom_jax.cli import commands
+from hmom_jax.cli.machine import is_out_of_memory, use_compilation_cache
+from hmom_jax.errors import InputError
+from hmom_jax.io.read import FORMATS
+from hmom_jax.io.write import WRITABLE
+from hmom_jax.stop_words import STOP_WORDS
+
+DONE, WRONG_INPUT, OUT_OF_MEMORY, INTERRUPTED = 0, 2, 3, 130
+
+# Run by a test, in this order.
+EXAMPLES = {
+    "demo": ["hmom demo", "hmom demo --leaves auto --json docs.json"],
+    "tree": [
+        "hmom tree articles.jsonl.gz --leaves 32 --save articles.hmom",
+        "hmom tree articles.csv --field body --stop-words english+german --max-words 5000",
+        "hmom tree docword.kos.txt --depth 3 --json kos.json",
+        "cat articles.jsonl | hmom tree - --leaves auto --json > tree.json",
+    ],
+    "assign": [
+        "hmom assign articles.hmom new.jsonl > leaves.txt",
+        "hmom assign articles.hmom new.jsonl --json | head -n 2",
+    ],
+    "show": ["hmom show articles.hmom --leaves 8 --words 5", "hmom show articles.hmom --json > tree.json"],
+    "convert": [
+        "hmom convert articles.jsonl.gz articles.npz",
+        "hmom convert docword.kos.txt kos.mtx",
+        "hmom convert articles.hmom articles.nwk",
+    ],
+}
+_EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 130 interrupted."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.cache:
+        use_compilation_cache()
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(f"hmom: warning: {message}", file=sys.stderr)
+            warnings.simplefilter("always", UserWarning)
+            options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has gone away: nothing to say, and nobody to say it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (InputError, OSError, ImportError) as error:
+        print(f"hmom: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except KeyboardInterrupt:
+        print("hmom: interrupted; nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(
+            "hmom: out of memory. Try fewer words (--max-words 5000) or fewer leaves; on a GPU also "
+            "JAX_PLATFORMS=cpu, or XLA_CLIENT_MEM_FRACTION=0.9 in the environment.",
+            file=sys.stderr,
+        )
+        return OUT_OF_MEMORY
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hmom",
+        description="Topic trees by the hierarchical method of moments.",
+        epilog=_epilog([lines[0] for lines in EXAMPLES.values()]) + f"\n\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = _Commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+
+    demo = add("demo", commands.demo, "grow the tree of the built-in docstring corpus")
+    demo.description = "Grow a topic tree of the documentation of the installed NumPy, SciPy and JAX."
+    size = demo.add_mutually_exclusive_group()
+    size.add_argument("--leaves", type=_leaves, default=16, metavar="N|auto", help="number of leaves (default: 16)")
+    size.add_argument("--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits")
+    _add_json(demo, "where to write the tree (default: tree.json)", default="tree.json", metavar="FILE")
+
+    tree = add("tree", commands.tree, "grow a tree of your documents")
+    tree.description = "Grow a topic tree of text or counts, print it, and save it."
+    _add_input(tree)
+    size = tree.add_mutually_exclusive_group()
+    size.add_argument(
+        "--leaves", type=_leaves, metavar="N|auto", help="number of leaves; auto (the default) lets the data decide"
+    )
+    size.add_argument(
+        "--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves"
+    )
+    tree.add_argument("--method", choices=("robust", "paper"), help="default: robust, or paper with --depth")
+    tree.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same tree (default: 0)")
+    tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
+    _add_words(tree)
+    _add_json(tree, "write the tree as JSON, to FILE or instead of the drawing")
+    _add_text(tree)
+
+    assign = add("assign", commands.assign, "sort documents into the leaves of a saved tree")
+    assign.description = "Print the leaf of each document, one number a line, in the order of the input."
+    assign.add_argument("model", metavar="MODEL", help="a tree saved by hmom tree --save")
+    _add_input(assign)
+    assign.add_argument("--level", type=int, metavar="N", help="print ancestors at this depth instead of leaves")
+    assign.add_argument("--json", action="store_true", help="one JSON object a line: leaf, probability, keywords")
+
+    show = add("show", commands.show, "print a saved tree")
+    show.add_argument("model", metavar="MODEL", help="a tree saved by hmom tree --save")
+    show.add_argument("--leaves", type=_positive, metavar="N", help="cut the tree back to N leaves")
+    _add_words(show)
+    _add_json(show, "write the tree as JSON, to FILE or instead of the drawing")
+
+    convert = add("convert", commands.convert, "turn text or counts into other counts, or a tree into JSON or Newick")
+    convert.description = (
+        f"Counts are written as {', '.join(WRITABLE)}, by the ending of OUT (docword.NAME.txt for uci); a saved tree "
+        "(.hmom) as .json or .nwk."
+    )
+    _add_input(convert)
+    convert.add_argument("output", metavar="OUT", help="where to write")
+    _add_text(convert)
+    return parser
+
+
+class _Commands:
+    """Adds commands that share their common options."""
+
+    def __init__(self, subparsers):
+        self.subparsers = subparsers
+
+    def __call__(self, name: str, run, summary: str) -> argparse.ArgumentParser:
+        command = self.subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=_epilog(EXAMPLES[name]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_argument("--quiet", action="store_true", help="no progress bar, no timings: errors only")
+        command.add_argument(
+            "--no-cache", dest="cache", action="store_false", help="do not keep compiled code for the next run"
+        )
+        command.set_defaults(run=run)
+        return command
+
+
+def _epilog(lines: list[str]) -> str:
+    return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _leaves(text: str) -> int | str:
+    return text if text == "auto" else _positive(text)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1 was expected; got {number}")
+    return number
+
+
+def _add_input(command) -> None:
+    command.add_argument("input", metavar="INPUT", help="a file, a folder of .txt files, or - for standard input")
+    group = command.add_argument_group("reading")
+    group.add_argument("--format", choices=FORMATS, help="where the name does not tell (- is jsonl by default)")
+    group.add_argument("--field", default="text", metavar="NAME", help="field or column of the text (default: text)")
+    group.add_argument("--encoding", default="utf-8", metavar="NAME", help="of text files (default: utf-8)")
+    group.add_argument("--skip-bad", action="store_true", help="leave out broken lines instead of stopping")
+
+
+def _add_text(command) -> None:
+    group = command.add_argument_group("counting words")
+    group.add_argument(
+        "--vocab", metavar="FILE", help="count these words alone, one a line; or the names of the columns"
+    )
+    group.add_argument(
+        "--stop-words",
+        default="english",
+        metavar="LANG|FILE|none",
+        help=f"{', '.join(STOP_WORDS)}, several joined by +, or a file of words (default: english)",
+    )
+    group.add_argument(
+        "--min-df", type=_number, default=5, metavar="N", help="least documents a word is in (default: 5)"
+    )
+    group.add_argument(
+        "--max-df", type=_number, default=1.0, metavar="SHARE", help="largest share of documents a word is in"
+    )
+    group.add_argument("--max-words", type=int, metavar="N", help="keep the N most frequent words")
+    group.add_argument("--ngrams", type=int, default=1, metavar="N", help="also count phrases of up to N words")
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def _add_words(command) -> None:
+    command.add_argument("--words", type=int, default=8, metavar="N", help="keywords per node (default: 8)")
+
+
+def _add_json(command, what: str, default=None, metavar="FILE") -> None:
+    command.add_argument("--json", nargs="?", const="-", default=default, metavar=metavar, help=what)

@@ -1,0 +1,202 @@
+"""What each command does. Results go to standard output, everything else to standard error."""
+
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+
+import jax
+
+from hmom_jax import datasets
+from hmom_jax.cli.machine import device_line, memory_needed, memory_there, watch_compilation
+from hmom_jax.corpus import Corpus
+from hmom_jax.errors import InputError
+from hmom_jax.files import write_text
+from hmom_jax.io import load_tree, read_corpus, write_counts
+from hmom_jax.io.lines import Problems
+from hmom_jax.io.vocabulary import read_vocabulary
+from hmom_jax.stop_words import STOP_WORDS
+from hmom_jax.tree import Tree, grow_tree
+
+_LARGE = 2**30  # runs that need more than this say so beforehand
+_AUTO_LEAVES = 64
+
+
+def demo(options) -> None:
+    """Grow the tree of the documentation of NumPy, SciPy and JAX."""
+    work = _Work(options)
+    _check_folder(options.json)
+    data = datasets.docstrings()
+    corpus = Corpus.from_counts(data.counts, data.vocabulary)
+    work.read(corpus)
+    grown = work.grow(corpus, **_size(options))
+    _output(grown, options.json)
+    work.finish(grown, f"tree written to {options.json}")
+
+
+def tree(options) -> None:
+    """Grow a tree of the input."""
+    work = _Work(options)
+    for path in (options.save, options.json):
+        _check_folder(path)
+    how = {"stop_words": _stop_words(options.stop_words), "ngrams": options.ngrams}
+    corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
+    work.read(corpus)
+    grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
+    stop = how["stop_words"]
+    grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
+    grown.metadata["text"] |= {"ngrams": options.ngrams}
+    if options.save:
+        grown.save(options.save)
+    _output(grown, options.json, options.words)
+    work.finish(grown, f"saved as {options.save}" if options.save else "not saved (--save FILE)")
+
+
+def assign(options) -> None:
+    """Print the leaf of each document of the input."""
+    work = _Work(options)
+    model = load_tree(options.model)
+    corpus = _read(options, work, vocabulary=model.vocabulary, **_text_settings(options.model, model))
+    work.read(corpus)
+    labels = model.assign(corpus, options.level)
+    if not options.json:
+        sys.stdout.write("".join(f"{label}\n" for label in labels.tolist()))
+    else:
+        best = model.probabilities(corpus).max(1)
+        words = [model.keywords(leaf, 5) for leaf in model.leaves]
+        for number, label in enumerate(labels.tolist()):
+            record = {"document": number, "label": label}
+            if options.level is None:
+                record |= {"probability": round(float(best[number]), 6), "keywords": words[label]}
+            sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    work.say(f"{corpus.n_docs} documents assigned in {work.seconds():.1f} s")
+
+
+def show(options) -> None:
+    """Print a saved tree."""
+    model = load_tree(options.model)
+    if options.leaves is not None:
+        model = model.cut(options.leaves)
+    _output(model, options.json, options.words)
+
+
+def convert(options) -> None:
+    """Write counts, or a tree, in another format."""
+    work = _Work(options)
+    _check_folder(options.output)
+    if options.input.endswith(".hmom"):
+        model, ending = load_tree(options.input), Path(options.output).suffix.lower()
+        if ending == ".json":
+            model.to_json(options.output)
+        elif ending in (".nwk", ".newick"):
+            write_text(options.output, model.to_newick() + "\n")
+        else:
+            raise InputError(f"A tree is written as .json or .nwk; got {options.output!r}.")
+        return
+    how = {"stop_words": _stop_words(options.stop_words), "ngrams": options.ngrams}
+    corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
+    write_counts(corpus, options.output)
+    work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
+
+
+class _Work:
+    """Tells, on standard error, what goes on and how long it took."""
+
+    def __init__(self, options):
+        self.quiet = options.quiet
+        self.progress = not options.quiet and sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+        self.begin = time.perf_counter()
+        self.compiled = watch_compilation()
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            print(text, file=sys.stderr)
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def read(self, corpus: Corpus) -> None:
+        """Say what has been read and where it goes."""
+        self.reading = self.seconds()
+        self.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} nonzeros; on {device_line()}")
+
+    def grow(self, corpus: Corpus, **options) -> Tree:
+        """Grow a tree, after a word about memory where much is needed."""
+        depth, leaves = options.get("depth"), options.get("n_leaves")
+        wanted = 2**depth if depth else leaves if isinstance(leaves, int) else _AUTO_LEAVES
+        need, there = memory_needed(corpus, wanted), memory_there()
+        if need > _LARGE or (there is not None and need > there // 2):
+            known = "" if there is None else f" of {there / 1e9:.1f} GB"
+            self.say(f"this takes about {need / 1e9:.1f} GB{known} memory")
+        return grow_tree(corpus, **options, progress=self.progress)
+
+    def finish(self, tree: Tree, outcome: str) -> None:
+        """Say how long it took, compilation apart."""
+        compiled = self.compiled()
+        run = self.seconds() - self.reading - compiled
+        self.say(
+            f"\n{tree.n_leaves} leaves; read {self.reading:.1f} s, compile {compiled:.1f} s, run {run:.1f} s; {outcome}"
+        )
+
+
+def _output(tree: Tree, json_path: str | None, n_words: int = 8) -> None:
+    """Write JSON where it is wanted, then print the tree, unless JSON has taken its place."""
+    if json_path == "-":
+        print(json.dumps(tree.to_dict(), allow_nan=False), flush=True)
+        return
+    if json_path:
+        tree.to_json(json_path)
+    text = tree.format(n_words)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:  # a terminal without line drawing
+        text = tree.format(n_words, ascii_only=True).encode("ascii", "replace").decode("ascii")
+    print(text, flush=True)  # a closed pipe shows here, not when the process ends
+
+
+def _size(options) -> dict:
+    return {"n_leaves": options.leaves} if options.depth is None else {"depth": options.depth}
+
+
+def _read(options, work: _Work, **how) -> Corpus:
+    return read_corpus(
+        options.input,
+        format=options.format,
+        field=options.field,
+        encoding=options.encoding,
+        skip_bad=options.skip_bad,
+        progress=work.progress,
+        **how,
+    )
+
+
+def _limits(options) -> dict:
+    return {"min_df": options.min_df, "max_df": options.max_df, "max_words": options.max_words}
+
+
+def _stop_words(given: str):
+    """Return names of languages as they are, the words of a file, or None for none."""
+    if given == "none":
+        return None
+    if all(name.strip().lower() in STOP_WORDS for name in given.split("+")):
+        return given
+    if Path(given).is_file():
+        return frozenset(read_vocabulary(given, Problems()))
+    raise InputError(f"--stop-words is {', '.join(STOP_WORDS)}, none, or a file of words; got {given!r}.")
+
+
+def _text_settings(path, model: Tree) -> dict:
+    """Return how the tree's own text was read; the file may come from anywhere, so this is checked."""
+    settings = model.metadata.get("text", {"stop_words": None, "ngrams": 1})
+    stop, ngrams = (settings.get(name) for name in ("stop_words", "ngrams")) if isinstance(settings, dict) else (0, 0)
+    words = stop is None or isinstance(stop, str) or (isinstance(stop, list) and all(type(w) is str for w in stop))
+    if not words or type(ngrams) is not int or not 1 <= ngrams <= 10:
+        raise InputError(f"{path}: the settings for reading text are not as expected.")
+    return {"stop_words": stop, "ngrams": ngrams}
+
+
+def _check_folder(path: str | None) -> None:
+    """Find out before the work, not after it, that a file cannot be written."""
+    if path and path != "-" and not Path(path).absolute().parent.is_dir():
+        raise InputError(f"There is no folder {Path(path).absolute().parent} to write {Path(path).name} to.")

@@ -1,0 +1,27 @@
+"""Random draws over leading axes: one key for all nodes, or a key for each."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+
+def normal(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, ...], dtype) -> Float[Array, "..."]:
+    """Draw Gaussians of shape (*nodes, *shape); a batch of keys gives each node its own stream.
+
+    Examples
+    --------
+    >>> import jax
+    >>> normal(jax.random.key(0), (4,), (2, 3), "float32").shape
+    (4, 2, 3)
+    """
+    if not key.ndim:
+        return jnp.broadcast_to(jax.random.normal(key, shape, dtype), (*nodes, *shape))
+    draws = jax.vmap(lambda one: jax.random.normal(one, shape, dtype))(key.reshape(-1))
+    return draws.reshape(*key.shape, *shape)
+
+
+def fold(key: Key[Array, "*keys"], number: int) -> Key[Array, "*keys"]:
+    """Derive another stream from each key."""
+    if not key.ndim:
+        return jax.random.fold_in(key, number)
+    return jax.vmap(lambda one: jax.random.fold_in(one, number))(key.reshape(-1)).reshape(key.shape)
