@@ -11,7 +11,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.tree.effective import Effective
-from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores, mixture_topics
+from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
 
 
 @dataclass
@@ -99,7 +99,9 @@ class LeafModel(NamedTuple):
 
     def topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the topics (in columns) and weights of the components, smoothed as they are used for assignment."""
-        return mixture_topics(self.mixture)
+        topics = np.exp(np.asarray(self.mixture.log_ratio, np.float64)) * np.asarray(self.mixture.mean)[:, None]
+        weights = np.exp(np.asarray(self.mixture.log_weight, np.float64))
+        return topics / topics.sum(0), weights / weights.sum()
 
     def _documents(self, corpus: Corpus):
         """Return the effective counts and the weight of each document."""
@@ -189,7 +191,8 @@ class Tree:
     def log_likelihood(self, corpus: Corpus) -> np.ndarray:
         r"""Return $\log \sum_j \omega_j \prod_w \mu_{jw}^{x_w}$ over the leaves for each document.
 
-        Topics are those by which documents are assigned (smoothed, in a robust tree), floored at 1e-6. Divide the sum by the number of words for the log-likelihood per word.
+        Topics are those by which documents are assigned (smoothed, in a robust tree), floored at 1e-6. Divide
+        the sum by the number of words for the log-likelihood per word.
         """
         from hmom_jax.tree.probabilities import log_likelihood
 
