@@ -17,7 +17,7 @@ from hmom_jax.sparse import product
 from hmom_jax.tree import grow, rounds
 from hmom_jax.tree.bisect import blocks_of, two_means
 from hmom_jax.tree.embedding import _embed
-from hmom_jax.tree.polish import Mixture, _em, best_leaf
+from hmom_jax.tree.polish import Mixture, _best_leaf, _em
 from tests.helpers import random_topics
 
 RANK = 2
@@ -106,7 +106,7 @@ def polish():
 
 def leaves():
     mixture = Mixture(jnp.ones((40, 3)), jnp.zeros(3), jnp.full(40, 1 / 40))
-    return best_leaf, (corpus(40).by_doc, jnp.ones(corpus(40).by_doc.n_rows), mixture)
+    return _best_leaf, (corpus(40).by_doc, jnp.ones(corpus(40).by_doc.n_rows), mixture)
 
 
 ENTRY_POINTS = {
