@@ -140,6 +140,18 @@ def umass_coherence(topics: Sequence[Sequence[str]], corpus: Corpus, smoothing: 
     return float(np.mean(scores)) if scores else 0.0
 
 
+def perplexity(tree: Tree, corpus: Corpus) -> float:
+    """Return the perplexity per word of (held-out) documents under the mixture of a tree's leaves: lower is better.
+
+    The exponential of minus :meth:`~hmom_jax.Tree.log_likelihood`, summed and divided by the number of words; without
+    the multinomial coefficient, which does not depend on the model.
+    """
+    n_words = corpus.length.sum()
+    if n_words == 0:
+        raise InputError("The documents have no words.")
+    return float(np.exp(-tree.log_likelihood(corpus).sum() / n_words))
+
+
 def topic_diversity(topics: Sequence[Sequence[str]]) -> float:
     """Return the share of distinct words among the top words of all topics.
 

@@ -106,6 +106,7 @@ BAD = {
     "negative integers": (lambda: -COUNTS, "must not be negative"),
     "negative sparse": (lambda: sp.csr_array(changed(-2)), "smallest value is -2"),
     "most negative integer": (lambda: np.full((2, 2), -(2**63)), "must not be negative"),
+    "negative, lost in single precision": (lambda: changed(-1e-300), "must not be negative"),
     "NaN": (lambda: changed(np.nan), "must be finite; got NaN"),
     "NaN sparse": (lambda: sp.csr_array(changed(np.nan)), "must be finite; got NaN"),
     "infinite": (lambda: changed(np.inf), "must be finite"),

@@ -15,6 +15,9 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.errors import default_key
 from hmom_jax.sparse import product
 from hmom_jax.tree import grow, rounds
+from hmom_jax.tree.bisect import blocks_of, two_means
+from hmom_jax.tree.embedding import _embed
+from hmom_jax.tree.polish import Mixture, _best_leaf, _em
 from tests.helpers import random_topics
 
 RANK = 2
@@ -73,7 +76,44 @@ def traced_membership():
     return decompose, (corpus(40).arrays, jnp.ones(50))
 
 
+def embedding():
+    counts = corpus(300)
+    docs = jnp.ones(counts.by_doc.n_rows)
+    arguments = (counts.arrays.by_doc, counts.arrays.by_word, docs, docs, jnp.ones(300), default_key(None))
+    return functools.partial(_embed, rank=8), arguments
+
+
+def splits():
+    layout = blocks_of([np.arange(30), np.arange(30, 50)], 50, 4)
+    return functools.partial(two_means, n_slots=4), (jnp.ones((50, 8)), *layout.arrays(np.ones(50)))
+
+
+def polish():
+    counts = corpus(40)
+    docs = jnp.ones(counts.by_doc.n_rows)
+    start = jnp.full((counts.by_doc.n_rows, 3), 1 / 3)
+    return _em, (
+        counts.arrays.by_doc,
+        counts.arrays.by_word,
+        docs,
+        docs,
+        start,
+        jnp.ones(()),
+        jnp.int32(2),
+        jnp.ones(3, bool),
+    )
+
+
+def leaves():
+    mixture = Mixture(jnp.ones((40, 3)), jnp.zeros(3), jnp.full(40, 1 / 40))
+    return _best_leaf, (corpus(40).by_doc, jnp.ones(corpus(40).by_doc.n_rows), mixture)
+
+
 ENTRY_POINTS = {
+    "robust tree: embedding": embedding,
+    "robust tree: splits": splits,
+    "robust tree: polish": polish,
+    "robust tree: assignment": leaves,
     "product": lambda: (product, (corpus(40).by_doc, block(40))),
     "m2_times": lambda: (lambda m, b: m.m2_times(b), (moments(40), block(40))),
     "whitened_slices": lambda: (lambda m, w: m.whitened_slices(w), (moments(40), block(40))),

@@ -95,3 +95,13 @@ def test_coherence_is_defined_where_words_never_meet():
 
 def test_diversity_is_the_share_of_distinct_words():
     assert metrics.topic_diversity([["a", "b"], ["a", "c"]]) == 0.75
+
+
+def test_perplexity_of_one_leaf_is_that_of_its_unigrams():
+    data = hm.datasets.hierarchical_topics(0)
+    corpus = hm.Corpus.from_counts(data.counts)
+    one, eight = hm.grow_tree(corpus, n_leaves=1), hm.grow_tree(corpus, n_leaves=8)
+    p = np.asarray(data.counts.sum(0)).ravel() / data.counts.sum()
+    entropy = -(np.asarray(data.counts.sum(0)).ravel() * np.log(p)).sum() / data.counts.sum()
+    assert metrics.perplexity(one, corpus) == pytest.approx(np.exp(entropy), rel=0.01)
+    assert metrics.perplexity(eight, corpus) < 0.98 * metrics.perplexity(one, corpus)

@@ -38,17 +38,17 @@ def test_demo_prints_the_tree_and_writes_json(small, capsys, tmp_path):
 
 
 def test_demo_takes_depth_file_and_quiet(small, capsys, tmp_path):
-    assert cli.main(["demo", "--depth", "1", "--json", "other.json", "--quiet"]) == 0
+    assert cli.main(["demo", "--depth", "3", "--json", "other.json", "--quiet"]) == 0
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 15
     assert err == ""
-    assert json.loads((tmp_path / "other.json").read_text())["n_leaves"] == 2
+    assert json.loads((tmp_path / "other.json").read_text())["n_leaves"] == 8
 
 
 def test_tree_is_drawn_in_ascii_where_the_terminal_knows_no_more(small, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    assert cli.main(["demo", "--depth", "2", "--quiet"]) == 0
+    assert cli.main(["demo", "--quiet"]) == 0
     stream.flush()
     text = stream.buffer.getvalue().decode("ascii")
     assert "|- " in text

@@ -73,6 +73,15 @@ def test_assigning_training_documents_gives_labels_on_ragged_trees():
     np.testing.assert_array_equal(tree.assign(corpus), tree.labels())
 
 
+def test_ties_fall_as_they_fell_while_growing():
+    counts = np.zeros((13, 8), int)
+    counts[:6, 0] = counts[6:12, 1] = 4  # two halves that mirror each other, and an empty document between them
+    corpus = hm.Corpus.from_counts(counts)
+    tree = hm.grow_tree(corpus, 1)
+    assert tree.nodes[1].weight == tree.nodes[2].weight
+    np.testing.assert_array_equal(tree.assign(corpus), tree.labels())
+
+
 def test_new_documents_go_to_the_leaf_of_their_like(tree, corpus):
     fresh = hm.datasets.hierarchical_topics(0, n_docs=400).counts[:50]
     new = hm.Corpus.from_counts(2 * fresh, DATA.vocabulary)  # twice the length: the evidence only grows
