@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 import hmom_jax as hm
+from hmom_jax.metrics import adjusted_rand_score
 from tests.helpers import METHODS
 
 
