@@ -1,6 +1,7 @@
 """Ask for fewer topics than there are, and see how well the pseudo-topics group the true ones.
 
-Claim: SIDIWO's pseudo-topics stay close to the best grouping of the true topics when l < k.
+Claim of the paper: SIDIWO's pseudo-topics stand for groups of topics when l < k, where earlier spectral methods promise
+nothing. Measured here: SIDIWO does, and so do most of the others when they are tuned as well.
 
     python -m bench.misspecified [--seeds 10]
 
@@ -9,7 +10,7 @@ documents of 100 words:
 
 - *planted*: five groups, each topic half its group's words and half its own; score: ARI of the grouping of topics;
 - *unstructured*: independent topics, no right answer; score: information that the grouping keeps about the words,
-  relative to the best grouping found with the topics known (k-means with the Kullback-Leibler divergence).
+  relative to the best grouping known (all methods' and random ones, each improved by moving one topic at a time).
 
 A topic belongs to the pseudo-topic that gives its documents the highest likelihood.
 """
@@ -43,17 +44,33 @@ def main() -> None:
             for seed in range(n_seeds):
                 rng = np.random.default_rng([seed, size])
                 topics, weights, groups = draw(rng, size)
-                score = score_function(kind, topics, weights, groups, rng)
+                places = {}
                 for source, moments in (("exact", exact(topics, weights)), ("sampled", sampled(rng, topics, weights))):
                     for name, method in METHODS.items():
                         found = method(moments, RANK)
                         place = assign(topics, np.asarray(found.topics, float), np.asarray(found.weights, float))
-                        scores.setdefault((kind, source, name), {}).setdefault(size, []).append(score(place))
+                        places[source, name] = place
+                if kind == "unstructured":
+                    tried = [*places.values(), *rng.integers(0, RANK, (10, size))]
+                    best = max(improved_information(topics, weights, place) for place in tried)
+                for (source, name), place in places.items():
+                    if kind == "planted":
+                        score = adjusted_rand_score(groups, place)
+                    else:
+                        score = information(topics, weights, place) / best
+                    scores.setdefault((kind, source, name), {}).setdefault(size, []).append(score)
             print(f"{kind} topics, k = {size}: done", file=sys.stderr, flush=True)
     panels = [(kind, source) for kind in ("planted", "unstructured") for source in ("exact", "sampled")]
+    overall = {
+        name: np.mean([scores["unstructured", source, name][k] for source in ("exact", "sampled") for k in SIZES[1:]])
+        for name in METHODS
+    }
     parts = [
         "# Fewer topics than there are (l = 5)",
         f"Means over {n_seeds} models. Machine: {machine()}.",
+        "On unstructured topics, k > 5, over all rows below: "
+        + ", ".join(f"{name} {overall[name]:.3f}" for name in sorted(overall, key=lambda name: -overall[name]))
+        + ".",
     ]
     for kind, source in panels:
         rows = [[name, *(f"{np.mean(scores[kind, source, name][k]):.3f}" for k in SIZES)] for name in METHODS]
@@ -98,39 +115,43 @@ def assign(topics, pseudo, weights):
     return np.argmax(DOC_LENGTH * topics.T @ np.log(pseudo / pseudo.sum(0)) + np.log(weights), axis=1)
 
 
-def score_function(kind, topics, weights, groups, rng):
-    """Return how a grouping of the topics is scored."""
-    if kind == "planted":
-        return lambda place: adjusted_rand_score(groups, place)
-    best = information(topics, weights, best_grouping(topics, weights, rng))
-    return lambda place: information(topics, weights, place) / best
-
-
 def information(topics, weights, place) -> float:
     """Return the mutual information between group and word."""
-    mean = topics @ weights
-    total = 0.0
-    for group in np.unique(place):
-        mass = weights[place == group].sum()
-        inside = topics[:, place == group] @ weights[place == group] / mass
-        total += mass * np.sum(inside * np.log(inside / mean))
-    return float(total)
+    return float(_shares(topics, weights, np.eye(RANK)[place].T).sum()) - _entropy_part(topics @ weights)
 
 
-def best_grouping(topics, weights, rng, n_starts: int = 30):
-    """Group known topics by k-means with the Kullback-Leibler divergence, the best of several starts."""
-    best, kept = None, -np.inf
-    for _ in range(n_starts):
-        centres = topics[:, rng.choice(topics.shape[1], RANK, replace=False)]
-        for _ in range(30):
-            place = np.argmax(topics.T @ np.log(centres), axis=1)
-            for group in np.unique(place):
-                inside = place == group
-                centres[:, group] = topics[:, inside] @ weights[inside] / weights[inside].sum()
-        value = information(topics, weights, place)
-        if value > kept:
-            best, kept = place, value
-    return best
+def improved_information(topics, weights, place) -> float:
+    """Return the information after moving single topics between groups for as long as that adds some."""
+    member = np.eye(RANK)[place].T
+    value = _shares(topics, weights, member)
+    while True:
+        best_gain, move = 1e-12, None
+        for topic in range(topics.shape[1]):
+            old = member[:, topic].argmax()
+            moved = member.copy()
+            moved[:, topic] = 0
+            without = _shares(topics, weights, moved[old : old + 1])[0]
+            moved[:, topic] = 1
+            gains = without - value[old] + _shares(topics, weights, moved) - value
+            gains[old] = 0
+            if gains.max() > best_gain:
+                best_gain, move = gains.max(), (topic, gains.argmax())
+        if move is None:
+            return float(value.sum()) - _entropy_part(topics @ weights)
+        member[:, move[0]] = 0
+        member[move[1], move[0]] = 1
+        value = _shares(topics, weights, member)
+
+
+def _shares(topics, weights, member):
+    """Return the sum over words of p(group, word) log p(word | group), for each group."""
+    joint = member * weights @ topics.T
+    mass = joint.sum(1, keepdims=True)
+    return np.sum(joint * np.log(np.maximum(joint, 1e-300) / np.maximum(mass, 1e-300)), axis=1)
+
+
+def _entropy_part(probability) -> float:
+    return float(np.sum(probability * np.log(probability)))
 
 
 def plot(panels, scores) -> None:
