@@ -57,7 +57,7 @@ def whitened_als(
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> found = whitened_als(population_moments(np.eye(3), np.array([0.5, 0.3, 0.2])), 3)
-    >>> np.round(found.weights, 4).tolist()
+    >>> np.asarray(found.weights, float).round(4).tolist()
     [0.5, 0.3, 0.2]
     """
     check_count("n_restarts", n_restarts)

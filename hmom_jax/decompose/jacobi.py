@@ -46,8 +46,8 @@ def jacobi(slices: Float[Array, "*nodes n_slices rank rank"], *, max_sweeps: int
     --------
     >>> import jax.numpy as jnp
     >>> found = jacobi(jnp.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [3.0, 0.0]]]))
-    >>> jnp.abs(found.rotation).round(4).tolist()
-    [[0.7071, 0.7071], [0.7071, 0.7071]]
+    >>> [[f"{abs(x):.4f}" for x in row] for row in found.rotation]
+    [['0.7071', '0.7071'], ['0.7071', '0.7071']]
     """
     nodes, rank = slices.shape[:-3], slices.shape[-1]
     eps = jnp.finfo(slices.dtype).eps
@@ -98,9 +98,12 @@ def _round_robin(rank: int) -> tuple[np.ndarray, np.ndarray]:
 def _best_angles(slices, partner, side):
     """Return cosine and signed sine for each index's plane, and the largest decrease they bring."""
     diagonal = jnp.diagonal(slices, axis1=-2, axis2=-1)
-    h = slices[..., jnp.arange(partner.shape[0]), partner]
-    # Seen from the first index of the pair by both, so that both compute the same angle, ties included.
-    f = jnp.broadcast_to(side, h.shape).astype(h.dtype) * (diagonal - diagonal[..., partner])
+    # Both indices of a pair read the same entries in the same order: a tie (across zero, of either sign) would
+    # otherwise turn them by opposite angles, and the product would no longer be a rotation.
+    index = jnp.arange(partner.shape[0], dtype=partner.dtype)
+    first, second = jnp.minimum(index, partner), jnp.maximum(index, partner)
+    h = slices[..., first, second]
+    f = diagonal[..., first] - diagonal[..., second]
     across = -(f * h).sum(-2)
     along = 0.25 * (f**2).sum(-2) - (h**2).sum(-2)
     side = jnp.broadcast_to(side, across.shape).astype(h.dtype)

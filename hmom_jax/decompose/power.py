@@ -53,7 +53,7 @@ def tensor_power(
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> found = tensor_power(population_moments(np.eye(3), np.array([0.5, 0.3, 0.2])), 3)
-    >>> np.round(found.weights, 4).tolist()
+    >>> np.asarray(found.weights, float).round(4).tolist()
     [0.5, 0.3, 0.2]
     """
     check_count("n_restarts", n_restarts)

@@ -58,7 +58,7 @@ def random_projection(
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> found = random_projection(population_moments(np.eye(3), np.array([0.5, 0.3, 0.2])), 3)
-    >>> np.round(found.weights, 4).tolist()
+    >>> np.asarray(found.weights, float).round(4).tolist()
     [0.5, 0.3, 0.2]
     """
     check_count("n_projections", n_projections)

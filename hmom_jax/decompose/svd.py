@@ -48,7 +48,7 @@ def svd_method(
     >>> import numpy as np
     >>> from hmom_jax import population_moments
     >>> found = svd_method(population_moments(np.eye(3), np.array([0.5, 0.3, 0.2])), 3)
-    >>> np.round(found.weights, 4).tolist()
+    >>> np.asarray(found.weights, float).round(4).tolist()
     [0.5, 0.3, 0.2]
     """
     check_count("n_combinations", n_combinations)

@@ -52,8 +52,8 @@ def uwedge(
     >>> mixing = jnp.array([[1.0, 0.6], [0.0, 0.8]])
     >>> values = jnp.array([[1.0, 2.0], [3.0, 1.0]])
     >>> found = uwedge(jnp.einsum("ij,tj,kj->tik", mixing, values, mixing), jnp.eye(2)).rotation
-    >>> jnp.abs(found @ mixing).round(3).tolist()
-    [[0.8, 0.0], [0.0, 1.0]]
+    >>> [[f"{abs(x):.3f}" for x in row] for row in found @ mixing]
+    [['0.800', '0.000'], ['0.000', '0.800']]
     """
     eps = jnp.finfo(matrices.dtype).eps
     nodes, rank = matrices.shape[:-3], matrices.shape[-1]
