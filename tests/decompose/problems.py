@@ -1,5 +1,6 @@
 """Joint-diagonalisation problems."""
 
+import jax.numpy as jnp
 import numpy as np
 
 import hmom_jax as hm
@@ -33,4 +34,4 @@ def whitened_problem(kind, seed, rank):
         error = np.random.default_rng([seed, 1]).normal(size=slices.shape).astype(np.float32)
         error = error + np.swapaxes(error, -1, -2)
         slices = slices + 0.05 * np.linalg.norm(slices) / np.linalg.norm(error) * error
-    return np.asarray(compress(slices))
+    return np.asarray(compress(jnp.asarray(slices)))

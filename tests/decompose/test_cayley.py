@@ -21,7 +21,7 @@ from hmom_jax.linalg import solve_accretive
 from tests.decompose.problems import noisy_slices, whitened_problem
 
 
-@given(seed=st.integers(0, 2**32 - 1), size=st.sampled_from([1e-3, 1.0, 30.0]))
+@given(seed=st.integers(0, 2**32 - 1), size=st.sampled_from([1e-3, 1.0, 3.0]))
 def test_cayley_of_skew_is_a_rotation(seed, size):
     matrix = np.random.default_rng(seed).normal(size=(3, 5, 5))
     skew = size * (matrix - np.swapaxes(matrix, -1, -2))

@@ -43,7 +43,7 @@ def test_one_cluster(corpus_of_blocks):
     assert found.topics.shape == (15, 1)
 
 
-@pytest.mark.parametrize("k", [0, -1, 16, 2.0, True, None])
+@pytest.mark.parametrize("k", [0, -1, 16, True])
 def test_impossible_numbers_of_clusters(k, corpus_of_blocks):
     with pytest.raises(hm.InputError, match="k must be a whole number from 1 to the 15 words"):
         hm.cluster(corpus_of_blocks[0], k)
@@ -52,8 +52,3 @@ def test_impossible_numbers_of_clusters(k, corpus_of_blocks):
 def test_more_clusters_than_the_moments_hold():
     with pytest.raises(hm.InputError, match="positive eigenvalue"):
         hm.cluster(hm.Corpus.from_counts(np.full((4, 3), 2)), 3)
-
-
-def test_counts_must_be_a_corpus():
-    with pytest.raises(hm.InputError, match="must be a Corpus"):
-        hm.cluster(np.eye(3), 2)
