@@ -18,7 +18,7 @@ from hmom_jax.tree import grow, rounds
 from hmom_jax.tree.bisect import blocks_of, two_means
 from hmom_jax.tree.embedding import _embed
 from hmom_jax.tree.polish import Mixture, _best_leaf, _em
-from tests.helpers import random_topics
+from tests.helpers import over_leaves, random_topics
 
 RANK = 2
 
@@ -132,26 +132,16 @@ ENTRY_POINTS = {
 }
 
 
-def over_leaves(name):
-    """Return the entry point as a function of plain arrays.
-
-    JAX rebuilds the containers around placeholders, which the type checks of the tests refuse.
-    """
-    function, arguments = ENTRY_POINTS[name]()
-    leaves, structure = jax.tree.flatten(arguments)
-    return jax.jit(lambda *leaves: jax.tree.leaves(function(*structure.unflatten(leaves)))), leaves
-
-
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 def test_entry_point_lowers_for_every_platform(name):
-    function, leaves = over_leaves(name)
+    function, leaves = over_leaves(*ENTRY_POINTS[name]())
     exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*leaves)
     assert exported.platforms == ("cpu", "cuda", "tpu")
 
 
 @pytest.mark.parametrize("name", ["product", "m2_times", "whitened_slices", "choose_topic"])
 def test_passes_over_the_counts_have_no_scatter(name):
-    function, leaves = over_leaves(name)
+    function, leaves = over_leaves(*ENTRY_POINTS[name]())
     text = function.lower(*leaves).as_text()
     assert "stablehlo.gather" in text
     assert "scatter" not in text

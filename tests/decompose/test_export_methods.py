@@ -5,15 +5,13 @@ import jax.export
 import pytest
 
 import hmom_jax as hm
-from tests.helpers import METHODS, random_corpus
+from tests.helpers import METHODS, over_leaves, random_corpus
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_lowers_for_every_platform(method):
     corpus = hm.Corpus.from_counts(random_corpus(0))
-
-    def decompose(arrays, key):
-        return jax.tree.leaves(method(hm.single_topic_moments(arrays), 3, key=key))
-
-    exported = jax.export.export(jax.jit(decompose), platforms=("cpu", "cuda", "tpu"))(corpus.arrays, jax.random.key(0))
+    decompose = lambda arrays, key: method(hm.single_topic_moments(arrays), 3, key=key)
+    function, leaves = over_leaves(decompose, (corpus.arrays, jax.random.key(0)))
+    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*leaves)
     assert exported.platforms == ("cpu", "cuda", "tpu")
