@@ -227,9 +227,18 @@ def test_ctrl_c_leaves_quietly_and_no_half_files(folder):
     assert not (folder / "cache").exists()
 
 
+# Jobs in the background of a script are started deaf to Ctrl-C, and pass that on: the command gets its ears back.
+_COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from hmom_jax.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def _start(arguments, folder, stdin, cache):
     return subprocess.Popen(
-        [sys.executable, "-m", "hmom_jax.cli", *arguments.split()],
+        [sys.executable, "-c", _COMMAND, *arguments.split()],
         cwd=folder, env=_environment(JAX_COMPILATION_CACHE_DIR=str(cache)),
         stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
