@@ -49,7 +49,7 @@ def robust_before_polish(data, seed):
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
     weight = np.ones(corpus.n_docs)
     start, merges = plan(
-        Effective.learn(corpus).apply(corpus), data.n_clusters, key=jax.random.key(seed), sample_weight=weight,
+        Effective.learn(corpus, weight).apply(corpus), data.n_clusters, key=jax.random.key(seed), sample_weight=weight,
         min_leaf=3, max_depth=None, watch=lambda done, n: None,
     )  # fmt: skip
     k = len(merges) + 1
@@ -157,8 +157,9 @@ def _control(start, data):
     from hmom_jax.tree.tree import LeafModel
 
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
-    documents = Effective.learn(corpus).apply(corpus)
-    mixture, words, alive = polish(documents, start, data.n_clusters, np.ones(corpus.n_docs), 3)
+    weight = np.ones(corpus.n_docs)
+    documents = Effective.learn(corpus, weight).apply(corpus)
+    mixture, words, alive = polish(documents, start, data.n_clusters, weight, 3)
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
     return model.assign(corpus), None
 

@@ -118,7 +118,7 @@ def ingredients():
             effective.Effective, "learn", return_value=effective.Effective(True)
         ),
         "no tempering": lambda: mock.patch.object(
-            effective.Effective, "learn", lambda c: effective.Effective(learn(c).bursty, words=1e9)
+            effective.Effective, "learn", lambda *c: effective.Effective(learn(*c).bursty, words=1e9)
         ),
         "no word scaling": lambda: mock.patch.object(embedding, "resolve_scale", _plain_scale),
         "diagonal kept in M2": lambda: mock.patch.object(effective.EffectiveCorpus, "squares", property(_no_squares)),

@@ -42,7 +42,7 @@ def split_confidence(tree: Tree, corpus: Corpus, *, n_bootstrap: int = 20, key=N
     weights = np.ones(corpus.n_docs) if sample_weight is None else np.asarray(sample_weight, np.float64)
     start, draw = jax.random.split(default_key(key))
     rank = min(max(32, 2 * tree.n_leaves), corpus.n_words)
-    z = embed(Effective.learn(corpus).apply(corpus), weights, rank, start)
+    z = embed(Effective.learn(corpus, weights).apply(corpus), weights, rank, start)
     draws = np.asarray(jax.random.poisson(draw, 1.0, (n_bootstrap, corpus.n_docs)), np.float64)
 
     confidence = np.full(len(tree.nodes), np.nan)

@@ -28,7 +28,7 @@ def grow_robust(
     corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
 ) -> Tree:
     """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more)."""
-    documents = Effective.learn(corpus).apply(corpus)
+    documents = Effective.learn(corpus, sample_weight).apply(corpus)
     start, merges = plan(
         documents, n_leaves, key=key, sample_weight=sample_weight, min_leaf=min_leaf, max_depth=max_depth, watch=watch
     )
