@@ -13,7 +13,8 @@ import hmom_jax as hm
 
 RESULTS = Path(__file__).parent / "results"
 
-# Flat methods: name -> method(moments, rank, key=...). Each as well tuned as the other; see their docstrings.
+# Flat methods: name -> method(moments, rank, key=...), for benches and tests alike. Each as well tuned as the other;
+# see their docstrings.
 METHODS = {
     "SIDIWO": hm.sidiwo,
     "Jacobi": partial(hm.sidiwo, solver="jacobi"),

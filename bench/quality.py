@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def paper(data, seed):
 def _tfidf(data):
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    return TfidfTransformer(sublinear_tf=False).fit_transform(data.counts)
+    return TfidfTransformer(sublinear_tf=True).fit_transform(data.counts)
 
 
 def _lsa(data, seed):
@@ -174,6 +175,17 @@ def control_random(data, seed):
     return _control(np.random.default_rng(seed).integers(data.n_clusters, size=data.counts.shape[0]), data)
 
 
+def control_sidiwo(data, seed):
+    """Our polish from flat SIDIWO (Jacobi sweeps) on the counts as they are: one split of as many ways as clusters."""
+    import jax
+
+    import hmom_jax as hm
+
+    corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
+    found = hm.cluster(corpus, data.n_clusters, decompose=partial(hm.sidiwo, solver="jacobi"), key=jax.random.key(seed))
+    return _control(np.asarray(found.labels), data)
+
+
 TOOLS = {
     "robust": ("ours, robust", robust),
     "robust_before_polish": ("ours, before the final polish", robust_before_polish),
@@ -188,6 +200,7 @@ TOOLS = {
     "tomotopy_hlda": ("hLDA (tomotopy)", tomotopy_hlda),
     "control_kmeans": ("control: our polish from k-means LSA", control_kmeans),
     "control_random": ("control: our polish from random", control_random),
+    "control_sidiwo": ("control: our polish from flat SIDIWO", control_sidiwo),
 }
 
 
@@ -243,10 +256,10 @@ def one_run(tool: str, corpus: str, seed: int, folder: Path) -> dict:
 
 def _top_words(data, labels, n: int = 10):
     """Return the words of highest relevance in each cluster, the same way for every tool."""
-    everything = np.asarray(data.counts.sum(axis=0)).ravel() + 1e-9
+    everything = np.asarray(data.counts.sum(axis=0, dtype=np.float64)).ravel() + 1e-9
     topics = []
     for label in np.unique(labels):
-        inside = np.asarray(data.counts[labels == label].sum(axis=0)).ravel()
+        inside = np.asarray(data.counts[labels == label].sum(axis=0, dtype=np.float64)).ravel()
         if inside.sum() == 0:
             continue
         p = inside / inside.sum()

@@ -39,3 +39,14 @@ def check_nonnegative(name: str, values: np.ndarray) -> None:
     check_finite(name, values)
     if values.size and values.min() < 0:
         raise InputError(f"{name} must not be negative; the smallest value is {values.min()}.")
+
+
+def check_sample_weight(sample_weight, n_docs: int) -> np.ndarray:
+    """Return one weight per document, 1 by default; raise unless they are finite and at least zero."""
+    if sample_weight is None:
+        return np.ones(n_docs)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n_docs,):
+        raise InputError(f"sample_weight must have one weight per document ({n_docs}); got shape {weights.shape}.")
+    check_nonnegative("sample_weight", weights)
+    return weights

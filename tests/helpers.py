@@ -1,7 +1,6 @@
 """Problems with known answers, and comparisons up to what cannot be determined."""
 
 import itertools
-from functools import partial
 
 import jax
 import numpy as np
@@ -108,18 +107,6 @@ def smallest_lead(tree, counts) -> np.ndarray:
 
 
 NEAR_TIE = 1e-4  # of the determinism contract: lead per word below which a document may change sides
-
-
-# Every decomposition, as f(moments, rank, key=None). Tests, and whoever adds a method, go through this table.
-METHODS = {
-    "sidiwo": hm.sidiwo,
-    "jacobi": partial(hm.sidiwo, solver="jacobi"),
-    "tensor_power": hm.tensor_power,
-    "svd_method": hm.svd_method,
-    "whitened_als": hm.whitened_als,
-    "random_projection": hm.random_projection,
-    "random_projection_oblique": partial(hm.random_projection, orthogonal=False),
-}
 
 
 def topic_error(found, truth) -> float:

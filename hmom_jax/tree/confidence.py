@@ -6,10 +6,10 @@ import jax
 import numpy as np
 
 from hmom_jax.corpus import Corpus
-from hmom_jax.errors import InputError, default_key
+from hmom_jax.errors import InputError, check_sample_weight, default_key
 from hmom_jax.tree.bisect import blocks_of, two_means
 from hmom_jax.tree.effective import Effective
-from hmom_jax.tree.embedding import embed
+from hmom_jax.tree.embedding import embed, rank_for
 from hmom_jax.tree.tree import Tree
 
 _BATCH = 4  # resamples side by side: enough to fill the machine, few enough for memory
@@ -39,9 +39,9 @@ def split_confidence(tree: Tree, corpus: Corpus, *, n_bootstrap: int = 20, key=N
         raise InputError(f"The tree has {len(tree.doc_node)} documents; the corpus has {corpus.n_docs}.")
     if n_bootstrap < 1:
         raise InputError(f"n_bootstrap must be at least 1; got {n_bootstrap}.")
-    weights = np.ones(corpus.n_docs) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weights = check_sample_weight(sample_weight, corpus.n_docs)
     start, draw = jax.random.split(default_key(key))
-    rank = min(max(32, 2 * tree.n_leaves), corpus.n_words)
+    rank = rank_for(tree.n_leaves, corpus.n_words)
     z = embed(Effective.learn(corpus, weights).apply(corpus), weights, rank, start)
     draws = np.asarray(jax.random.poisson(draw, 1.0, (n_bootstrap, corpus.n_docs)), np.float64)
 

@@ -22,6 +22,12 @@ BETA = 0.5
 # Coordinates are weighted by eigenvalue ** 1/4: between the bare space (0) and its principal axes (1/2).
 POWER = 0.25
 _TOL = 1e-4
+_LEAST_RANK = 32
+
+
+def rank_for(n_leaves: int, n_words: int) -> int:
+    """Return how many coordinates a tree of ``n_leaves`` leaves is grown in."""
+    return min(max(_LEAST_RANK, 2 * n_leaves), n_words)
 
 
 def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key) -> jax.Array:

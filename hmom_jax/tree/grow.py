@@ -7,7 +7,7 @@ from jaxtyping import Array, Key
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
-from hmom_jax.errors import InputError, check_finite, check_nonnegative, default_key
+from hmom_jax.errors import InputError, check_finite, check_sample_weight, default_key
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
 from hmom_jax.tree.robust import grow_robust
@@ -87,7 +87,7 @@ def grow_tree(
         if n_leaves is not None:
             raise InputError("Give depth or n_leaves, not both.")
         depth = _whole("depth", depth, 1)
-    sample_weight = _check_sample_weight(sample_weight, corpus.n_docs)
+    sample_weight = check_sample_weight(sample_weight, corpus.n_docs)
     if not np.any((corpus.length > 0) & (sample_weight > 0)):
         raise InputError("No document of positive weight has any words.")
     if method == "robust":
@@ -168,13 +168,3 @@ def _whole(name: str, value, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)
-
-
-def _check_sample_weight(sample_weight, n_docs: int) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(n_docs)
-    weights = np.asarray(sample_weight, np.float64)
-    if weights.shape != (n_docs,):
-        raise InputError(f"sample_weight must have one weight per document ({n_docs}); got shape {weights.shape}.")
-    check_nonnegative("sample_weight", weights)
-    return weights

@@ -12,12 +12,11 @@ import scipy.sparse as sp
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
-from hmom_jax.tree.embedding import embed
+from hmom_jax.tree.embedding import embed, rank_for
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
 from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
 
-_LEAST_RANK = 32
 _OVERGROW = 2
 _STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10
 _REPAIRS = 5
@@ -36,7 +35,9 @@ def grow_robust(
     watch(4, 2 * len(alive) - 1)
     weights = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
-    return assemble(corpus, sample_weight, model.assign(corpus), weights / weights.sum(), merges, alive, model)
+    return assemble(
+        corpus, sample_weight, model.assign_effective(documents), weights / weights.sum(), merges, alive, model
+    )
 
 
 def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
@@ -44,7 +45,7 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     counts = documents.corpus
     auto = n_leaves == "auto"
     wanted = min(_AUTO_LEAVES, max(2, counts.n_docs // (4 * min_leaf))) if auto else n_leaves
-    z = embed(documents, sample_weight, min(max(_LEAST_RANK, 2 * wanted), counts.n_words), key)
+    z = embed(documents, sample_weight, rank_for(wanted, counts.n_words), key)
     watch(1, 1)
     cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
     watch(2, len(cells))

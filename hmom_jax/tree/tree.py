@@ -10,7 +10,7 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
-from hmom_jax.tree.effective import Effective
+from hmom_jax.tree.effective import Effective, EffectiveCorpus
 from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
 
 
@@ -91,11 +91,15 @@ class LeafModel(NamedTuple):
 
     def assign(self, corpus: Corpus) -> np.ndarray:
         """Return the node of each document."""
-        return self.node[best_leaf(*self._documents(corpus), self.mixture)[: corpus.n_docs]]
+        return self.assign_effective(Effective(self.bursty).apply(corpus))
+
+    def assign_effective(self, documents: EffectiveCorpus) -> np.ndarray:
+        """Return the node of each document whose counts are transformed already."""
+        return self.node[best_leaf(*self._arrays(documents), self.mixture)[: documents.corpus.n_docs]]
 
     def scores(self, corpus: Corpus) -> np.ndarray:
         """Return documents x components: log-probabilities up to a constant per document."""
-        return leaf_scores(*self._documents(corpus), self.mixture)[: corpus.n_docs]
+        return leaf_scores(*self._arrays(Effective(self.bursty).apply(corpus)), self.mixture)[: corpus.n_docs]
 
     def topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the topics (in columns) and weights of the components, smoothed as they are used for assignment."""
@@ -103,10 +107,10 @@ class LeafModel(NamedTuple):
         weights = np.exp(np.asarray(self.mixture.log_weight, np.float64))
         return topics / topics.sum(0), weights / weights.sum()
 
-    def _documents(self, corpus: Corpus):
+    def _arrays(self, documents: EffectiveCorpus):
         """Return the effective counts and the weight of each document."""
-        documents = Effective(self.bursty).apply(corpus)
-        return documents.corpus.by_doc, documents.corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
+        corpus = documents.corpus
+        return corpus.by_doc, corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
 
 
 @dataclass

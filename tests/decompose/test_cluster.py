@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from bench.common import METHODS
 from hmom_jax.metrics import adjusted_rand_score
-from tests.helpers import METHODS
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import jax.export
 import pytest
 
 import hmom_jax as hm
-from tests.helpers import METHODS, over_leaves, random_corpus
+from bench.common import METHODS
+from tests.helpers import over_leaves, random_corpus
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

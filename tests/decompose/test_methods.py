@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from bench.common import METHODS
 from hmom_jax.models.population import PopulationMoments
-from tests.helpers import METHODS, match_columns, population, random_topics, tolerance, topic_error
+from tests.helpers import match_columns, population, random_topics, tolerance, topic_error
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 

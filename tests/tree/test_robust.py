@@ -178,6 +178,8 @@ def test_confidence_tells_true_splits_from_made_up_ones(corpus, tree):
     assert found[0] > 0.9  # the two groups of topics
     assert np.isnan(found[[leaf.id for leaf in tree.leaves]]).all()
     assert tree.root.confidence == pytest.approx(found[0])
+    with pytest.raises(hm.InputError, match="one weight per document"):
+        hm.split_confidence(tree, corpus, sample_weight=np.ones(3))
     rng = np.random.default_rng(0)
     noise = hm.Corpus.from_counts(rng.multinomial(60, np.full(50, 0.02), size=300))
     made_up = hm.grow_tree(noise, n_leaves=2)
