@@ -174,14 +174,14 @@ def product(
         total = 0.0
         for lane in range(index.shape[0]):
             at = index[lane] if shift is None else index[lane] + shift
-            gathered = table.at[at].get(mode="promise_in_bounds")
+            gathered = take_rows(table, at)
             total = total + jnp.einsum("p,pc->pc", count[lane], gathered)
         return total
 
     if offset is None:
         pieces = _over_blocks(lambda b: sum_entries(*b, None), (rows.index, rows.count))
     else:
-        shift = jnp.asarray(offset).at[rows.row].get(mode="promise_in_bounds")
+        shift = take_rows(jnp.asarray(offset), rows.row)
         pieces = _over_blocks(lambda b: sum_entries(*b), (rows.index, rows.count, shift))
     levels = [pieces]
     for fold in rows.folds:
@@ -190,12 +190,17 @@ def product(
         def sum_pieces(index, below=below):  # lane by lane: one gather of all lanes would not stay in cache
             total = 0.0
             for lane in range(index.shape[0]):
-                total = total + below.at[index[lane]].get(mode="promise_in_bounds")
+                total = total + take_rows(below, index[lane])
             return total
 
         levels.append(_over_blocks(sum_pieces, fold))
     stacked = jnp.concatenate(levels) if len(levels) > 1 else pieces
-    return stacked.at[rows.final].get(mode="promise_in_bounds")
+    return take_rows(stacked, rows.final)
+
+
+def take_rows(table, index):
+    """Gather rows; the indices are known to be good, so no instruction is spent on negative or large ones."""
+    return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _over_blocks(function, blocks):

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hmom_jax.sparse import take_rows
+
 _POWER_STEPS = 100
 _TWO_MEANS_STEPS = 20
 _SLOTS = 32
@@ -130,7 +132,7 @@ def two_means(z, index, weight, slot, *, n_slots: int):
 
     Returns the side of each row and the gain $|s_1| + |s_0| - |s|$, with $s$ the sum of a slot's unit vectors.
     """
-    rows = z.at[index].get(mode="promise_in_bounds")
+    rows = take_rows(z, index)
     weight = weight.astype(z.dtype)
     member = (slot[None, :] == jnp.arange(n_slots)[:, None]).astype(z.dtype)
     matmul = partial(jnp.matmul, precision="highest")
@@ -154,9 +156,9 @@ def two_means(z, index, weight, slot, *, n_slots: int):
     direction = jax.lax.fori_loop(0, _POWER_STEPS, step, _unit(direction))
 
     def sides(direction, shift):
-        here = direction.at[slot].get(mode="promise_in_bounds")
+        here = take_rows(direction, slot)
         score = jnp.einsum("brk,bk->br", rows, here, precision="highest")
-        return score > shift.at[slot].get(mode="promise_in_bounds")
+        return score > take_rows(shift, slot)
 
     def sums(side):
         first = matmul(member, jnp.where(side[..., None], loaded, 0.0).sum(1))
