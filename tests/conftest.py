@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+# Most of the tests' time is compilation, and what LLVM optimises does not change what is computed. Set XLA_FLAGS to
+# anything, also to nothing, to test code as users run it.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 import hypothesis
 import jax
 import numpy as np

@@ -197,6 +197,7 @@ def test_weights_of_any_scale_give_the_same_tree():
 
 
 def test_progress_bar_shows_only_when_asked_for(capsys):
+    pytest.importorskip("tqdm")
     corpus = hm.Corpus.from_counts(reference(0)[0].counts)
     hm.grow_tree(corpus, 3)
     assert capsys.readouterr().err == ""
