@@ -15,8 +15,12 @@ GRID = np.linspace(-1, 1, 200_001)  # step 1e-5
 
 def grow_labels(counts: np.ndarray, depth: int) -> np.ndarray:
     """Split ``depth`` times in succession (Algorithm 2); returns a leaf number per document."""
-    counts = np.asarray(counts, np.float64)
-    labels = np.zeros(len(counts), np.int64)
+    return grow_labels_by(split, np.asarray(counts, np.float64), depth)
+
+
+def grow_labels_by(split, counts, depth: int) -> np.ndarray:
+    """Split ``depth`` times in succession by any function that tells the sides of a node's documents."""
+    labels = np.zeros(counts.shape[0], np.int64)
 
     def grow(docs: np.ndarray, depth: int) -> None:
         sides = split(counts[docs]) if depth > 0 else None
@@ -26,7 +30,7 @@ def grow_labels(counts: np.ndarray, depth: int) -> np.ndarray:
         for side in (0, 1):
             grow(docs[sides == side], depth - 1)
 
-    grow(np.arange(len(counts)), depth)
+    grow(np.arange(counts.shape[0]), depth)
     return labels - 1
 
 
