@@ -160,7 +160,9 @@ def test_random_state_takes_what_scikit_learn_takes():
     assert hm.HierarchicalTopicModel(n_leaves=4, random_state=None).fit(DATA.counts).n_leaves_ == 4
 
 
-@pytest.mark.parametrize("options", [{"n_leaves": 6}, {"depth": 2, "method": "paper"}], ids=["robust", "paper"])
+@pytest.mark.parametrize(
+    "options", [{"n_leaves": 6}, {}, {"depth": 2, "method": "paper"}], ids=["robust", "auto", "paper"]
+)
 def test_folds_of_a_cross_validation_share_one_compilation(options):
     from sklearn.model_selection import cross_val_score
 

@@ -15,6 +15,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import geometric, product
 
 _WEIGHT_PRIOR = 0.01
+_LEAST_WIDTH = 16
 
 
 class Mixture(NamedTuple):
@@ -25,17 +26,27 @@ class Mixture(NamedTuple):
     mean: jax.Array | np.ndarray
 
 
-def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_steps: int, n_leaves: int, prior: float):
+def em(
+    corpus: Corpus,
+    temper: np.ndarray,
+    sample_weight: np.ndarray,
+    start,
+    n_steps: int,
+    n_leaves: int,
+    prior: float,
+    width: int | None = None,
+):
     """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
 
     ``temper`` scales the counts of each document; ``prior`` is the mass of a topic's pseudo-counts as a share of an
-    average leaf. Padding documents have no weight; leaves are padded to a geometric grid by leaves of no weight, so
-    that trees of like size share a compilation.
+    average leaf. Padding documents have no weight; leaves are padded to ``width`` (by default their number) on a
+    geometric grid by leaves of no weight, so that trees of like size share a compilation.
     """
+    width = geometric(n_leaves if width is None else width)
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
     total = float((sample_weight * temper * corpus.length).sum())
     if not isinstance(start, jax.Array):
-        start = pad_rows(np.eye(geometric(n_leaves), dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
+        start = pad_rows(np.eye(width, dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
@@ -45,7 +56,7 @@ def em(corpus: Corpus, temper: np.ndarray, sample_weight: np.ndarray, start, n_s
         start,
         np.asarray(prior * total / n_leaves, corpus.dtype),
         np.int32(n_steps),
-        np.arange(geometric(n_leaves)) < n_leaves,
+        np.arange(width) < n_leaves,
     )
 
 
@@ -94,9 +105,14 @@ def best_leaf(by_doc, temper, mixture: Mixture) -> np.ndarray:
     return np.asarray(_best_leaf(by_doc, temper, _padded(mixture)))
 
 
+def spare_leaves(n_leaves: int) -> int:
+    """Return how many columns to add when scoring: 16, 32, 64, ... in all, so that few sizes are compiled."""
+    return max(_LEAST_WIDTH, 1 << (n_leaves - 1).bit_length()) - n_leaves
+
+
 def _padded(mixture: Mixture) -> Mixture:
-    """Round the number of leaves up to the geometric grid, by leaves of no weight: fewer compilations."""
-    spare = geometric(len(mixture.log_weight)) - len(mixture.log_weight)
+    """Add leaves of no weight."""
+    spare = spare_leaves(len(mixture.log_weight))
     return mixture._replace(
         log_ratio=np.pad(mixture.log_ratio, [(0, 0), (0, spare)]),
         log_weight=np.pad(mixture.log_weight, (0, spare), constant_values=-np.inf),

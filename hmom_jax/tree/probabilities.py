@@ -13,6 +13,7 @@ import numpy as np
 from hmom_jax.assign import floor_topics
 from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import product
+from hmom_jax.tree.polish import spare_leaves
 from hmom_jax.tree.tree import Tree
 
 
@@ -61,7 +62,9 @@ def mixture_log_likelihood(corpus: Corpus, topics: np.ndarray, weights: np.ndarr
 def log_scores(corpus: Corpus, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return documents x topics: log-weight plus log-probability of the words, in double precision."""
     topics, weights = np.asarray(topics, corpus.dtype), np.asarray(weights, np.float64)
-    words = np.asarray(_log_topic_products(corpus.by_doc, topics))[: corpus.n_docs].astype(np.float64)
+    n_topics = topics.shape[1]
+    topics = np.pad(topics, [(0, 0), (0, spare_leaves(n_topics))], constant_values=1.0)
+    words = np.asarray(_log_topic_products(corpus.by_doc, topics))[: corpus.n_docs, :n_topics].astype(np.float64)
     return words + np.log(np.maximum(weights, np.finfo(float).tiny))
 
 

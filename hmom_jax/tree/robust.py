@@ -31,7 +31,9 @@ def grow_robust(
     start, merges = plan(
         documents, n_leaves, key=key, sample_weight=sample_weight, min_leaf=min_leaf, max_depth=max_depth, watch=watch
     )
-    mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf)
+    # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
+    width = _grown(corpus.n_docs, n_leaves, min_leaf) if n_leaves == "auto" else None
+    mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf, width)
     watch(4, 2 * len(alive) - 1)
     weights = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
@@ -44,7 +46,7 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
     counts = documents.corpus
     auto = n_leaves == "auto"
-    wanted = min(_AUTO_LEAVES, max(2, counts.n_docs // (4 * min_leaf))) if auto else n_leaves
+    wanted = _grown(counts.n_docs, n_leaves, min_leaf)
     z = embed(documents, sample_weight, rank_for(wanted, counts.n_words), key)
     watch(1, 1)
     cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
@@ -54,7 +56,8 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
         labels[cell.docs] = number
     temper = documents.temper(documents.effective.words)
     prior = documents.effective.prior
-    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior)
+    width = _OVERGROW * wanted  # also where fewer cells came out
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior, width)
     labels = _best(responsibility, counts.n_docs)
     watch(3, len(cells))
     order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
@@ -67,7 +70,12 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     return leaf[labels], merges
 
 
-def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int):
+def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
+    """Return the number of leaves to grow, from which ``"auto"`` merges back."""
+    return min(_AUTO_LEAVES, max(2, n_docs // (4 * min_leaf))) if n_leaves == "auto" else n_leaves
+
+
+def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int, width: int | None = None):
     """Run EM over all leaves from hard labels; returns the mixture, its tempering, and the leaves that kept documents.
 
     Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
@@ -76,7 +84,7 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     counts, effective = documents.corpus, documents.effective
     cooled = lambda words: words if effective.bursty else None
     run = lambda start, steps, words, prior: em(
-        counts, documents.temper(words), sample_weight, start, steps, n_leaves, prior
+        counts, documents.temper(words), sample_weight, start, steps, n_leaves, prior, width
     )
     words, prior = effective.words, effective.prior
     responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
