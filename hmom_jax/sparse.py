@@ -1,26 +1,29 @@
 r"""Sparse rows folded into fixed-width pieces: the layout behind every product with the counts.
 
 A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries (the last one padded with zeros).
-Pieces are summed by gathering table rows and contracting with the counts; rows with more than one piece are
-folded again, $w$ pieces at a time, until one is left. There is no scatter, so the result does not depend on the
-order in which a device happens to run, and every shape follows from the number of rows and a *capacity* for
-entries, so that two corpora of like size share one compilation.
+Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers;
+rows with more than one piece are folded again, eight pieces at a time, until one is left. There is no scatter, so the
+result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
+and a *capacity* for entries, so that two corpora of like size share one compilation.
 
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-# Entries that one step of the scan handles. On a CPU the gathered block should stay in the second-level
-# cache; an accelerator wants as few and as large steps as possible.
-_BLOCK_CPU = 8192
-_BLOCK_ACCELERATOR = 1 << 24
+# Pieces that one step of a further level adds up.
+_FOLD = 8
+# Columns that a CPU takes at a time: bounds the memory for sums of pieces, which fresh from the system costs more time
+# than the sums, and keeps more of the table in cache.
+_COLUMNS_CPU = 32
+# Entries that the host lays out at a time: bounds its temporary memory.
+_CHUNK = 1 << 20
 
 
 @jax.tree_util.register_dataclass
@@ -40,13 +43,16 @@ class FoldedRows:
         For each further level, which pieces of the level before are summed.
     final
         Where the sum of each row stands among the pieces of all levels, laid end to end.
+    columns
+        Columns of the table that are taken at a time; 0 for all, as accelerators want it.
     """
 
-    index: Int[Array, "blocks width pieces"] | np.ndarray
-    count: Float[Array, "blocks width pieces"] | np.ndarray
-    row: Int[Array, "blocks pieces"] | np.ndarray
-    folds: tuple[Int[Array, "_ _ _"] | np.ndarray, ...]
+    index: Int[Array, "pieces width"] | np.ndarray
+    count: Float[Array, "pieces width"] | np.ndarray
+    row: Int[Array, " pieces"] | np.ndarray
+    folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
     final: Int[Array, " rows"] | np.ndarray
+    columns: int = field(default=0, metadata={"static": True})
 
     @property
     def n_rows(self) -> int:
@@ -83,66 +89,71 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         Floating type of the counts.
     """
     n_rows = len(indptr) - 1
-    width = 8 if capacity >= 8 * n_rows else 4
-    block = _BLOCK_CPU if jax.default_backend() == "cpu" else _BLOCK_ACCELERATOR
-    lengths = np.diff(indptr)
+    width = _width(capacity, n_rows)
+    lengths = np.diff(indptr).astype(np.int64)
     pieces = -(-lengths // width)
     start = np.cumsum(pieces) - pieces
 
-    blocks, per_block = _block_shape(capacity // width + n_rows + 1, width, block)
-    place = np.arange(indptr[-1]) + np.repeat(start * width - indptr[:-1], lengths)
-    level_index = np.zeros(blocks * per_block * width, np.int32)
-    level_count = np.zeros(blocks * per_block * width, dtype)
-    level_index[place] = index
-    level_count[place] = count
-    row = np.zeros(blocks * per_block, np.int32)
+    n_pieces = capacity // width + n_rows + 1
+    level_index = _zeros(n_pieces * width, np.int32)
+    level_count = _zeros(n_pieces * width, dtype)
+    shift = start * width - indptr[:-1]
+    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
+    for first, last in pairwise(np.unique([0, *cuts, n_rows])):
+        here = slice(indptr[first], indptr[last])
+        place = np.arange(here.start, here.stop) + np.repeat(shift[first:last], lengths[first:last])
+        level_index[place] = index[here]
+        level_count[place] = count[here]
+    row = _zeros(n_pieces, np.int32)
     row[: pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
 
-    zero_piece = blocks * per_block - 1  # padding, present at every level: sums to zero
+    zero_piece = n_pieces - 1  # padding, present at every level: sums to zero
     final = np.where(pieces > 0, start, zero_piece)
-    base = blocks * per_block
+    base, reach = n_pieces, width
     folds = []
     active = np.flatnonzero(pieces > 1)
     start, pieces = start[active], pieces[active]
-    for level in range(1, max(1, math.ceil(math.log(max(longest, 2), width) - 1e-9))):
+    while reach < longest:
         lengths = pieces
-        pieces = -(-lengths // width)
-        bound = capacity // width ** (level + 1) + min(n_rows, capacity // (width**level + 1)) + 1
-        shape = _block_shape(bound, width, block)
+        pieces = -(-lengths // _FOLD)
+        bound = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + 1)) + 1
         new_start = np.cumsum(pieces) - pieces
         before = np.cumsum(lengths) - lengths
         within = np.arange(lengths.sum()) - np.repeat(before, lengths)
-        fold = np.full(shape[0] * shape[1] * width, zero_piece, np.int32)
-        fold[np.repeat(new_start * width, lengths) + within] = np.repeat(start, lengths) + within
-        folds.append(_by_lane(fold, shape, width))
-        zero_piece = shape[0] * shape[1] - 1
+        fold = np.full(bound * _FOLD, zero_piece, np.int32)
+        fold[np.repeat(new_start * _FOLD, lengths) + within] = np.repeat(start, lengths) + within
+        folds.append(fold.reshape(bound, _FOLD))
+        zero_piece = bound - 1
         done = pieces == 1
         final[active[done]] = base + new_start[done]
-        base += shape[0] * shape[1]
+        base += bound
         active, start, pieces = active[~done], new_start[~done], pieces[~done]
+        reach *= _FOLD
     if active.size:
         raise AssertionError("a row has more entries than `longest` allows")
     if base >= 2**31:
         raise ValueError(f"The corpus needs {base} pieces; at most 2**31 - 1 can be indexed.")
     return FoldedRows(
-        index=_by_lane(level_index, (blocks, per_block), width),
-        count=_by_lane(level_count, (blocks, per_block), width),
-        row=row.reshape(blocks, per_block),
+        index=level_index.reshape(n_pieces, width),
+        count=level_count.reshape(n_pieces, width),
+        row=row,
         folds=tuple(folds),
         final=final.astype(np.int32),
+        columns=_COLUMNS_CPU if jax.default_backend() == "cpu" else 0,
     )
 
 
-def _block_shape(n_pieces: int, width: int, block: int) -> tuple[int, int]:
-    """Return (blocks, pieces per block) that hold ``n_pieces``."""
-    n_pieces = geometric(n_pieces)
-    per_block = min(n_pieces, max(block // width, 1))
-    return -(-n_pieces // per_block), per_block
+def _width(capacity: int, n_rows: int) -> int:
+    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad."""
+    return 16 if capacity >= 24 * n_rows else 8 if capacity >= 8 * n_rows else 4
 
 
-def _by_lane(flat, shape, width):
-    """Reorder piece-major entries so that entry q of all pieces of a block is contiguous."""
-    return np.ascontiguousarray(flat.reshape(*shape, width).transpose(0, 2, 1))
+def _zeros(size: int, dtype) -> np.ndarray:
+    """Return zeros that begin at a multiple of 64 bytes: JAX takes such arrays over on a CPU, and copies others."""
+    dtype = np.dtype(dtype)
+    raw = np.zeros(size * dtype.itemsize + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + size * dtype.itemsize].view(dtype)
 
 
 def product(
@@ -169,44 +180,47 @@ def product(
     [401.0, 50.0]
     """
     table = jnp.asarray(table)
+    at = jnp.asarray(rows.index)
+    if offset is not None:
+        at = at + take_rows(jnp.asarray(offset), rows.row)[:, None]
+    n_columns, n_groups = table.shape[1], -(-table.shape[1] // (rows.columns or table.shape[1]))
+    if n_groups <= 1:
+        return _all_columns(rows, at, table)
+    width = -(-n_columns // n_groups)
+    padded = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
+    groups = padded.reshape(-1, n_groups, width).swapaxes(0, 1)
+    found = jax.lax.map(lambda group: _all_columns(rows, at, group), groups)
+    return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
-    def sum_entries(index, count, shift):
-        total = 0.0
-        for lane in range(index.shape[0]):
-            at = index[lane] if shift is None else index[lane] + shift
-            gathered = take_rows(table, at)
-            total = total + jnp.einsum("p,pc->pc", count[lane], gathered)
-        return total
 
-    if offset is None:
-        pieces = _over_blocks(lambda b: sum_entries(*b, None), (rows.index, rows.count))
-    else:
-        shift = take_rows(jnp.asarray(offset), rows.row)
-        pieces = _over_blocks(lambda b: sum_entries(*b), (rows.index, rows.count, shift))
-    levels = [pieces]
+def _all_columns(rows: FoldedRows, at, table):
+    """Multiply all columns at once; ``at`` are the indices, offset included."""
+
+    def sum_entries(at, count, table):
+        return sum(count[:, lane, None] * take_rows(table, at[:, lane]) for lane in range(count.shape[1]))
+
+    def sum_pieces(fold, below):
+        return sum(take_rows(below, fold[:, lane]) for lane in range(fold.shape[1]))
+
+    levels = [_apart(rows, sum_entries, at, jnp.asarray(rows.count), table)]
     for fold in rows.folds:
-        below = levels[-1]
+        levels.append(_apart(rows, sum_pieces, jnp.asarray(fold), levels[-1]))
+    return take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
 
-        def sum_pieces(index, below=below):  # lane by lane: one gather of all lanes would not stay in cache
-            total = 0.0
-            for lane in range(index.shape[0]):
-                total = total + take_rows(below, index[lane])
-            return total
 
-        levels.append(_over_blocks(sum_pieces, fold))
-    stacked = jnp.concatenate(levels) if len(levels) > 1 else pieces
-    return take_rows(stacked, rows.final)
+def _apart(rows: FoldedRows, function, *arguments):
+    """Compute a level by itself on a CPU.
+
+    XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that
+    (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores.
+    """
+    if not rows.columns:
+        return function(*arguments)
+    result = jax.eval_shape(function, *arguments)
+    always = jnp.asarray(rows.final)[0] >= 0  # the compiler does not know
+    return jax.lax.cond(always, function, lambda *_: jnp.zeros(result.shape, result.dtype), *arguments)
 
 
 def take_rows(table, index):
     """Gather rows; the indices are known to be good, so no instruction is spent on negative or large ones."""
     return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
-
-
-def _over_blocks(function, blocks):
-    """Apply ``function`` block by block and lay the results end to end."""
-    first = jax.tree.leaves(blocks)[0]
-    if first.shape[0] == 1:
-        return function(jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), blocks))
-    _, results = jax.lax.scan(lambda _, block: (None, function(block)), None, blocks)
-    return results.reshape(-1, results.shape[-1])

@@ -29,9 +29,11 @@ def fold(matrix, dtype, **bounds):
     return fold_rows(matrix.indptr, matrix.indices, matrix.data, dtype=dtype, **options)
 
 
-@pytest.mark.parametrize("block", [8, 64, 8192])
-def test_product_equals_scipy_for_rows_of_any_length(dtype, block, monkeypatch):
-    monkeypatch.setattr(sparse, "_BLOCK_CPU", block)
+@pytest.mark.parametrize("width", [4, 8, 16])
+@pytest.mark.parametrize("columns", [0, 1, 2, 32])
+def test_product_equals_scipy_for_rows_of_any_length(dtype, width, columns, monkeypatch):
+    monkeypatch.setattr(sparse, "_width", lambda *_: width)
+    monkeypatch.setattr(sparse, "_COLUMNS_CPU", columns)
     matrix = awkward_matrix(0)
     table = np.random.default_rng(1).normal(size=(700, 3)).astype(dtype)
     found = jax.jit(product)(fold(matrix, dtype), table)
@@ -57,6 +59,15 @@ def test_rows_read_their_own_section_of_the_table(dtype):
     found = jax.jit(product)(fold(matrix, dtype), table.reshape(-1, 2), (node * 700).astype(np.int32))
     expected = np.stack([matrix[[row]] @ table[node[row]] for row in range(40)])[:, 0]
     np.testing.assert_allclose(found, expected, atol=tolerance(dtype, 1e-3, 1e-11))
+
+
+def test_long_layouts_are_built_in_parts(monkeypatch):
+    matrix = awkward_matrix(6)
+    whole = jax.tree.leaves(fold(matrix, np.float32))
+    for chunk in (1, 64, 700):
+        monkeypatch.setattr(sparse, "_CHUNK", chunk)
+        for part, expected in zip(jax.tree.leaves(fold(matrix, np.float32)), whole, strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 def test_matrix_without_entries_gives_zero(dtype):
