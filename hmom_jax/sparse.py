@@ -6,21 +6,27 @@ folded again, $w$ pieces at a time, until one is left. There is no scatter, so t
 order in which a device happens to run, and every shape follows from the number of rows and a *capacity* for
 entries, so that two corpora of like size share one compilation.
 
+Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
+the next begins: what lies between the kernels stays in the cache of the device, whatever the size of the corpus.
+
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-# Entries that one step of the scan handles. On a CPU the gathered block should stay in the second-level
-# cache; an accelerator wants as few and as large steps as possible.
+# Entries that one step of the scan handles. On a CPU the gathered block should stay in the second-level cache; an
+# accelerator wants steps that are long beside the launch of a kernel, with sums that fit its cache (bench/gpu.py).
 _BLOCK_CPU = 8192
-_BLOCK_ACCELERATOR = 1 << 24
+_BLOCK_ACCELERATOR = 1 << 22
+# How many more rows than the average a section may touch: more rows are more traffic, fewer are more sections.
+_ROWS_PER_SECTION = 4
 
 
 @jax.tree_util.register_dataclass
@@ -40,18 +46,20 @@ class FoldedRows:
         For each further level, which pieces of the level before are summed.
     final
         Where the sum of each row stands among the pieces of all levels, laid end to end.
+    n_rows
+        Number of rows, padding included.
+    first
+        With sections (blocks are then sections, and positions count from each one's own beginning): the row at which
+        the sums of each section are added. None without.
     """
 
     index: Int[Array, "blocks width pieces"] | np.ndarray
     count: Float[Array, "blocks width pieces"] | np.ndarray
     row: Int[Array, "blocks pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _ _"] | np.ndarray, ...]
-    final: Int[Array, " rows"] | np.ndarray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, padding included."""
-        return self.final.shape[0]
+    final: Int[Array, "*blocks rows"] | np.ndarray
+    n_rows: int = field(metadata={"static": True})
+    first: Int[Array, " blocks"] | np.ndarray | None = None
 
 
 def geometric(size: int) -> int:
@@ -68,6 +76,28 @@ def geometric(size: int) -> int:
     return -(-size // step) * step
 
 
+class FoldedShape(NamedTuple):
+    """Entries per piece, and (blocks, pieces per block) of each level."""
+
+    width: int
+    levels: tuple[tuple[int, int], ...]
+
+
+def folded_shape(n_rows: int, *, capacity: int, longest: int) -> FoldedShape:
+    """Choose the shapes of a layout without sections from its bounds alone.
+
+    Examples
+    --------
+    >>> folded_shape(100, capacity=1000, longest=50)
+    FoldedShape(width=8, levels=((1, 256), (1, 128)))
+    """
+    width = 8 if capacity >= 8 * n_rows else 4
+    bounds = [capacity // width + n_rows + 1]
+    for level in range(1, max(1, math.ceil(math.log(max(longest, 2), width) - 1e-9))):
+        bounds.append(capacity // width ** (level + 1) + min(n_rows, capacity // (width**level + 1)) + 1)
+    return FoldedShape(width, tuple(_block_shape(bound, width, _BLOCK_CPU) for bound in bounds))
+
+
 def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
     """Lay out compressed sparse rows (host side).
 
@@ -82,14 +112,14 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     dtype
         Floating type of the counts.
     """
+    if jax.default_backend() != "cpu":
+        return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
     n_rows = len(indptr) - 1
-    width = 8 if capacity >= 8 * n_rows else 4
-    block = _BLOCK_CPU if jax.default_backend() == "cpu" else _BLOCK_ACCELERATOR
+    width, ((blocks, per_block), *fold_shapes) = folded_shape(n_rows, capacity=capacity, longest=longest)
     lengths = np.diff(indptr)
     pieces = -(-lengths // width)
     start = np.cumsum(pieces) - pieces
 
-    blocks, per_block = _block_shape(capacity // width + n_rows + 1, width, block)
     place = np.arange(indptr[-1]) + np.repeat(start * width - indptr[:-1], lengths)
     level_index = np.zeros(blocks * per_block * width, np.int32)
     level_count = np.zeros(blocks * per_block * width, dtype)
@@ -104,11 +134,9 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     folds = []
     active = np.flatnonzero(pieces > 1)
     start, pieces = start[active], pieces[active]
-    for level in range(1, max(1, math.ceil(math.log(max(longest, 2), width) - 1e-9))):
+    for shape in fold_shapes:
         lengths = pieces
         pieces = -(-lengths // width)
-        bound = capacity // width ** (level + 1) + min(n_rows, capacity // (width**level + 1)) + 1
-        shape = _block_shape(bound, width, block)
         new_start = np.cumsum(pieces) - pieces
         before = np.cumsum(lengths) - lengths
         within = np.arange(lengths.sum()) - np.repeat(before, lengths)
@@ -130,6 +158,107 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         row=row.reshape(blocks, per_block),
         folds=tuple(folds),
         final=final.astype(np.int32),
+        n_rows=n_rows,
+    )
+
+
+class SectionShape(NamedTuple):
+    """Entries per piece, sections, rows that each may touch, and its pieces at each level."""
+
+    width: int
+    sections: int
+    rows: int
+    levels: tuple[int, ...]
+
+
+def section_shape(n_rows: int, *, capacity: int, longest: int) -> SectionShape:
+    """Choose the shapes of a layout in sections from its bounds alone.
+
+    Pieces are as wide as a quarter of the average row, so that padding stays below a quarter of the entries.
+
+    Examples
+    --------
+    >>> section_shape(100, capacity=10_000, longest=50)
+    SectionShape(width=16, sections=1, rows=100, levels=(726, 146))
+    """
+    width = next((w for w in (64, 32, 16, 8) if 4 * w * n_rows <= capacity), 4)
+    total = capacity // width + n_rows
+    pieces = max(_BLOCK_ACCELERATOR // width, 2)
+    if total < pieces:
+        pieces, rows, sections = total + 1, n_rows, 1
+    else:
+        rows = min(n_rows, max(1, _ROWS_PER_SECTION * n_rows * pieces // total))
+        sections = -(-total // (pieces - 1)) + n_rows // rows + 1  # full ones, ones that ran out of rows, the last
+    levels, reach = [pieces], 1
+    while reach < min(pieces - 1, -(-longest // width)):
+        levels.append(pieces // (reach * width) + min(rows, pieces // (reach + 1)) + 1)
+        reach *= width
+    return SectionShape(width, sections, rows, tuple(levels))
+
+
+def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
+    """Lay out compressed sparse rows in sections; arguments as for :func:`fold_rows`."""
+    n_rows = len(indptr) - 1
+    width, n_sections, n_window, (n_pieces, *fold_sizes) = section_shape(n_rows, capacity=capacity, longest=longest)
+    lengths = np.diff(indptr)
+    pieces = -(-lengths // width)
+    row = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
+
+    cuts = [0]
+    while cuts[-1] < len(row):  # the last piece of a section stays empty: it sums to zero
+        beyond = np.searchsorted(row, row[cuts[-1]] + n_window)
+        cuts.append(min(cuts[-1] + n_pieces - 1, int(beyond)))
+    sizes = np.diff(cuts)
+    if len(sizes) > n_sections:
+        raise AssertionError("the rows have more entries than `capacity` allows")
+    section = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(row)) - np.repeat(np.array(cuts[:-1], int), sizes)  # within the section
+    first = np.zeros(n_sections, np.int32)
+    first[: len(sizes)] = np.minimum(row[cuts[:-1]], n_rows - n_window)
+
+    shape = (n_sections, n_pieces)
+    flat = section * n_pieces + place
+    within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+    at = flat[np.repeat(np.cumsum(pieces) - pieces, lengths) + within // width] * width + within % width
+    level_index = np.zeros(n_sections * n_pieces * width, np.int32)
+    level_count = np.zeros(level_index.size, dtype)
+    level_index[at], level_count[at] = index, count
+    of_piece = np.zeros(n_sections * n_pieces, np.int32)
+    of_piece[flat] = row
+
+    # A run is what one section holds of one row; runs are folded as rows are, but within their section.
+    new = np.ones(len(row), bool)
+    new[1:] = (row[1:] != row[:-1]) | (section[1:] != section[:-1])
+    begin = np.flatnonzero(new)
+    pieces, start, section = np.diff(begin, append=len(row)), place[begin], section[begin]
+    target = section * n_window + row[begin] - first[section]  # where its sum belongs
+    final = np.full(n_sections * n_window, n_pieces - 1, np.int32)
+    final[target] = start
+    base, zero_piece, folds = n_pieces, n_pieces - 1, []
+    for size in fold_sizes:
+        active = pieces > 1
+        lengths, start, section, target = pieces[active], start[active], section[active], target[active]
+        pieces = -(-lengths // width)
+        before = np.cumsum(pieces) - pieces
+        fresh = np.ones(len(section), bool)
+        fresh[1:] = section[1:] != section[:-1]
+        new_start = before - np.maximum.accumulate(np.where(fresh, before, 0))
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        fold = np.full(n_sections * size * width, zero_piece, np.int32)
+        fold[np.repeat((section * size + new_start) * width, lengths) + within] = np.repeat(start, lengths) + within
+        folds.append(_by_lane(fold, (n_sections, size), width))
+        final[target] = base + new_start
+        base, zero_piece, start = base + size, size - 1, new_start
+    if (pieces > 1).any():
+        raise AssertionError("a row has more entries than `longest` allows")
+    return FoldedRows(
+        index=_by_lane(level_index, shape, width),
+        count=_by_lane(level_count, shape, width),
+        row=of_piece.reshape(shape),
+        folds=tuple(folds),
+        final=final.reshape(n_sections, n_window),
+        n_rows=n_rows,
+        first=first,
     )
 
 
@@ -169,6 +298,8 @@ def product(
     [401.0, 50.0]
     """
     table = jnp.asarray(table)
+    if rows.first is not None:
+        return _by_sections(rows, table, offset)
 
     def sum_entries(index, count, shift):
         total = 0.0
@@ -196,6 +327,33 @@ def product(
         levels.append(_over_blocks(sum_pieces, fold))
     stacked = jnp.concatenate(levels) if len(levels) > 1 else pieces
     return take_rows(stacked, rows.final)
+
+
+def _by_sections(rows: FoldedRows, table, offset):
+    """Multiply section by section, adding the sums of each to the rows that it touches."""
+
+    def sums(index, count, row, folds, final):
+        if offset is not None:
+            index = index + take_rows(jnp.asarray(offset), row)[None, :]
+        # A sum, not an einsum: XLA fuses it with the gather, where a batched product would write all lanes out; and
+        # it does not merge the levels into one kernel, whose code would grow by the width with every level.
+        levels = [(count[..., None] * take_rows(table, index)).sum(0)]
+        for fold in folds:
+            levels.append(take_rows(levels[-1], fold).sum(0))
+        stacked = jnp.concatenate(levels) if len(levels) > 1 else levels[0]
+        return take_rows(stacked, final)
+
+    def step(total, section):
+        first, parts = section
+        here = sums(*parts)
+        window = jax.lax.dynamic_slice_in_dim(total, first, len(here))
+        return jax.lax.dynamic_update_slice_in_dim(total, window + here, first, axis=0), None
+
+    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.row, rows.folds, rows.final))
+    if len(rows.first) == 1:
+        return sums(*jax.tree.map(lambda leaf: leaf[0], parts))
+    total = jnp.zeros((rows.n_rows, table.shape[1]), jnp.result_type(rows.count, table))
+    return jax.lax.scan(step, total, (jnp.asarray(rows.first), parts))[0]
 
 
 def take_rows(table, index):
