@@ -112,7 +112,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     dtype
         Floating type of the counts.
     """
-    if jax.default_backend() != "cpu":
+    if _wants_sections():
         return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
     n_rows = len(indptr) - 1
     width, ((blocks, per_block), *fold_shapes) = folded_shape(n_rows, capacity=capacity, longest=longest)
@@ -162,10 +162,15 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     )
 
 
+def _wants_sections() -> bool:
+    return jax.default_backend() != "cpu"
+
+
 class SectionShape(NamedTuple):
-    """Entries per piece, sections, rows that each may touch, and its pieces at each level."""
+    """Entries per piece, pieces per fold, sections, rows that each may touch, and its pieces at each level."""
 
     width: int
+    fold: int
     sections: int
     rows: int
     levels: tuple[int, ...]
@@ -174,38 +179,39 @@ class SectionShape(NamedTuple):
 def section_shape(n_rows: int, *, capacity: int, longest: int) -> SectionShape:
     """Choose the shapes of a layout in sections from its bounds alone.
 
-    Pieces are as wide as a quarter of the average row, so that padding stays below a quarter of the entries.
+    Pieces are as wide as a quarter of the average row, so that padding stays below a quarter of the entries; folds
+    take the pieces of an average row at once.
 
     Examples
     --------
     >>> section_shape(100, capacity=10_000, longest=50)
-    SectionShape(width=16, sections=1, rows=100, levels=(726, 146))
+    SectionShape(width=16, fold=8, sections=1, rows=100, levels=(726, 191))
     """
     width = next((w for w in (64, 32, 16, 8) if 4 * w * n_rows <= capacity), 4)
     total = capacity // width + n_rows
-    pieces = max(_BLOCK_ACCELERATOR // width, 2)
-    if total < pieces:
-        pieces, rows, sections = total + 1, n_rows, 1
-    else:
-        rows = min(n_rows, max(1, _ROWS_PER_SECTION * n_rows * pieces // total))
-        sections = -(-total // (pieces - 1)) + n_rows // rows + 1  # full ones, ones that ran out of rows, the last
+    fold = min(64, max(4, 1 << (total // n_rows - 1).bit_length()))
+    sections = -(-total // max(_BLOCK_ACCELERATOR // width, 1))
+    pieces = -(-total // sections) + 1  # the last stays empty: it sums to zero
+    rows = min(n_rows, max(1, _ROWS_PER_SECTION * n_rows // sections))
+    sections += (n_rows - 1) // rows  # some may run out of rows before they are full
     levels, reach = [pieces], 1
     while reach < min(pieces - 1, -(-longest // width)):
-        levels.append(pieces // (reach * width) + min(rows, pieces // (reach + 1)) + 1)
-        reach *= width
-    return SectionShape(width, sections, rows, tuple(levels))
+        levels.append(pieces // (reach * fold) + min(rows, pieces // (reach + 1)) + 1)
+        reach *= fold
+    return SectionShape(width, fold, sections, rows, tuple(levels))
 
 
 def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
     """Lay out compressed sparse rows in sections; arguments as for :func:`fold_rows`."""
     n_rows = len(indptr) - 1
-    width, n_sections, n_window, (n_pieces, *fold_sizes) = section_shape(n_rows, capacity=capacity, longest=longest)
+    shape = section_shape(n_rows, capacity=capacity, longest=longest)
+    width, lanes, n_sections, n_window, (n_pieces, *fold_sizes) = shape
     lengths = np.diff(indptr)
     pieces = -(-lengths // width)
     row = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
 
     cuts = [0]
-    while cuts[-1] < len(row):  # the last piece of a section stays empty: it sums to zero
+    while cuts[-1] < len(row):
         beyond = np.searchsorted(row, row[cuts[-1]] + n_window)
         cuts.append(min(cuts[-1] + n_pieces - 1, int(beyond)))
     sizes = np.diff(cuts)
@@ -216,7 +222,6 @@ def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) ->
     first = np.zeros(n_sections, np.int32)
     first[: len(sizes)] = np.minimum(row[cuts[:-1]], n_rows - n_window)
 
-    shape = (n_sections, n_pieces)
     flat = section * n_pieces + place
     within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
     at = flat[np.repeat(np.cumsum(pieces) - pieces, lengths) + within // width] * width + within % width
@@ -238,23 +243,23 @@ def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) ->
     for size in fold_sizes:
         active = pieces > 1
         lengths, start, section, target = pieces[active], start[active], section[active], target[active]
-        pieces = -(-lengths // width)
+        pieces = -(-lengths // lanes)
         before = np.cumsum(pieces) - pieces
         fresh = np.ones(len(section), bool)
         fresh[1:] = section[1:] != section[:-1]
         new_start = before - np.maximum.accumulate(np.where(fresh, before, 0))
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        fold = np.full(n_sections * size * width, zero_piece, np.int32)
-        fold[np.repeat((section * size + new_start) * width, lengths) + within] = np.repeat(start, lengths) + within
-        folds.append(_by_lane(fold, (n_sections, size), width))
+        fold = np.full(n_sections * size * lanes, zero_piece, np.int32)
+        fold[np.repeat((section * size + new_start) * lanes, lengths) + within] = np.repeat(start, lengths) + within
+        folds.append(_by_lane(fold, (n_sections, size), lanes))
         final[target] = base + new_start
         base, zero_piece, start = base + size, size - 1, new_start
     if (pieces > 1).any():
         raise AssertionError("a row has more entries than `longest` allows")
     return FoldedRows(
-        index=_by_lane(level_index, shape, width),
-        count=_by_lane(level_count, shape, width),
-        row=of_piece.reshape(shape),
+        index=_by_lane(level_index, (n_sections, n_pieces), width),
+        count=_by_lane(level_count, (n_sections, n_pieces), width),
+        row=of_piece.reshape(n_sections, n_pieces),
         folds=tuple(folds),
         final=final.reshape(n_sections, n_window),
         n_rows=n_rows,

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hmom_jax as hm
 from hmom_jax import sparse
 from hmom_jax.sparse import fold_rows, geometric, product, section_rows
 from tests.helpers import tolerance
@@ -145,6 +146,17 @@ def test_derivative_through_sections_is_the_transposed_product(x64, monkeypatch)
     table, image = rng.normal(size=(700, 2)), rng.normal(size=(40, 2))
     _, pull_back = jax.vjp(lambda table: product(sections(matrix, np.float64), table), table)
     np.testing.assert_allclose(pull_back(jnp.asarray(image))[0], matrix.T @ image, atol=1e-11)
+
+
+@pytest.mark.parametrize("options", [{"n_leaves": 8}, {"depth": 3}])
+def test_a_tree_is_the_same_in_sections(options, monkeypatch):
+    counts = hm.datasets.hierarchical_topics(0).counts
+    labels = hm.grow_tree(hm.Corpus.from_counts(counts), **options).labels()
+    monkeypatch.setattr(sparse, "_wants_sections", lambda: True)
+    monkeypatch.setattr(sparse, "_BLOCK_ACCELERATOR", 4096)
+    corpus = hm.Corpus.from_counts(counts)
+    assert len(corpus.by_doc.first) > 1
+    np.testing.assert_array_equal(hm.grow_tree(corpus, **options).labels(), labels)
 
 
 @given(size=st.integers(1, 10**9))
