@@ -27,6 +27,8 @@ _BLOCK_CPU = 8192
 _BLOCK_ACCELERATOR = 1 << 22
 # How many more rows than the average a section may touch: more rows are more traffic, fewer are more sections.
 _ROWS_PER_SECTION = 4
+# Entries that one thread of an accelerator may sum one after the other.
+_MOST_IN_TURN = 512
 
 
 @jax.tree_util.register_dataclass
@@ -57,7 +59,7 @@ class FoldedRows:
     count: Float[Array, "blocks width pieces"] | np.ndarray
     row: Int[Array, "blocks pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _ _"] | np.ndarray, ...]
-    final: Int[Array, "*blocks rows"] | np.ndarray
+    final: Int[Array, "*sections rows"] | np.ndarray
     n_rows: int = field(metadata={"static": True})
     first: Int[Array, " blocks"] | np.ndarray | None = None
 
@@ -340,10 +342,15 @@ def _by_sections(rows: FoldedRows, table, offset):
     def sums(index, count, row, folds, final):
         if offset is not None:
             index = index + take_rows(jnp.asarray(offset), row)[None, :]
-        # A sum, not an einsum: XLA fuses it with the gather, where a batched product would write all lanes out; and
-        # it does not merge the levels into one kernel, whose code would grow by the width with every level.
+        # A sum, not an einsum: XLA fuses it with the gather, where a batched product would write all lanes out. It
+        # also merges levels, which saves their traffic but leaves a long row to one thread: hence the barriers.
         levels = [(count[..., None] * take_rows(table, index)).sum(0)]
+        in_turn = len(index)
         for fold in folds:
+            in_turn *= len(fold)
+            if in_turn > _MOST_IN_TURN:
+                levels[-1] = jax.lax.optimization_barrier(levels[-1])
+                in_turn = len(fold)
             levels.append(take_rows(levels[-1], fold).sum(0))
         stacked = jnp.concatenate(levels) if len(levels) > 1 else levels[0]
         return take_rows(stacked, final)
