@@ -331,7 +331,7 @@ def try_blocks(names, array) -> tuple[str, dict]:
                 rows.append([
                     name, fact["product"], columns, f"2^{block.bit_length() - 1}", shape.sections, count,
                     _size(fact["temp"]), f"{fact['share']:.1%}", f"{fact['per_nonzero']:.1f}",
-                    _size(fact["bytes"]), f"{1e3 * fact['launch_seconds']:.2g} ms", f"{1e3 * fact['seconds']:.2g} ms",
+                    _size(fact["bytes"]), _time(fact["launch_seconds"]), _time(fact["seconds"]),
                 ])  # fmt: skip
     return markdown(head, rows), data
 
@@ -340,8 +340,7 @@ def predict(names) -> tuple[str, dict]:
     """Write out the forecast."""
     data = {name: forecast(SIZES[name]) for name in names}
     head = ["size", "M2 times a block", "a look at all splits", "EM step, cells", "EM step, leaves", "whole tree"]
-    seconds = lambda value: f"{value:.2g} s" if value >= 1 else f"{value * 1e3:.2g} ms"
-    rows = [[name, *map(seconds, parts.values())] for name, parts in data.items()]
+    rows = [[name, *map(_time, parts.values())] for name, parts in data.items()]
     return markdown(head, rows), data
 
 
@@ -374,6 +373,11 @@ def _holds(value: bool) -> str:
 def _size(n_bytes: int) -> str:
     unit, scale = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
     return f"{n_bytes / scale:.3g} {unit}"
+
+
+def _time(seconds: float) -> str:
+    milliseconds = 1e3 * seconds
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{milliseconds:.{0 if milliseconds >= 10 else 3}f} ms"
 
 
 def measure(name: str = "20newsgroups") -> tuple[str, dict]:
@@ -430,7 +434,7 @@ def main():
         return
     names, array = options.sizes.split(","), target(options.target)
     entries, entry_data = compile_all(names, array)
-    blocks, block_data = try_blocks([name for name in names if name != "ai_conference"], array)
+    blocks, block_data = try_blocks(names, array)
     forecasts, forecast_data = predict(names)
     data = {"jax": jax.__version__, "entry_points": entry_data, "blocks": block_data, "forecast_seconds": forecast_data}
     if options.json:
@@ -454,17 +458,17 @@ the tree keeps on the device meanwhile.
 ## Sections
 
 Both products, with sections of several sizes; the library takes 2^{sparse._BLOCK_ACCELERATOR.bit_length() - 1}.
-Launches at {LAUNCH * 1e6:.0f} microseconds each, an assumption. Bytes as in `pass_bytes`: all gathers from memory, none
-from the cache.
+Launches at {LAUNCH * 1e6:.0f} microseconds each, an assumption.
+Bytes as in `pass_bytes`: all gathers from memory, none from the cache.
 
 {blocks}
 
 ## Forecast
 
 What the bandwidth allows: {PRODUCTS} products with M2 and {LOOKS} looks at splits (as counted on 20newsgroups),
-{robust._STEPS_CELLS} EM steps over cells, {robust._STEPS_LEAVES + robust._STEPS_COLD} over leaves. Not in it: launches,
-the eigenproblem and the QR of every Krylov step (library calls, bound by their latency), repairs, the host (layout,
-merges) and the way to it.
+{robust._STEPS_CELLS} EM steps over cells, {robust._STEPS_LEAVES + robust._STEPS_COLD} over leaves.
+Not in it: launches, the eigenproblem and the QR of every Krylov step (library calls, bound by their latency), repairs,
+the host (layout, merges) and the way to it.
 
 {forecasts}"""
     write("gpu", text, data)
