@@ -6,11 +6,15 @@ rows with more than one piece are folded again, eight pieces at a time, until on
 result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
 and a *capacity* for entries, so that two corpora of like size share one compilation.
 
+Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
+the next begins: what lies between the kernels stays in the cache of the device, whatever the size of the corpus.
+
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +28,13 @@ _FOLD = 8
 _COLUMNS_CPU = 32
 # Entries that the host lays out at a time: bounds its temporary memory.
 _CHUNK = 1 << 20
+# Entries of a section. An accelerator wants sections that are long beside the launch of a kernel, with sums that fit
+# its cache (bench/gpu.py).
+_BLOCK_ACCELERATOR = 1 << 22
+# How many more rows than the average a section may touch: more rows are more traffic, fewer are more sections.
+_ROWS_PER_SECTION = 4
+# Entries that one thread of an accelerator may sum one after the other.
+_MOST_IN_TURN = 512
 
 
 @jax.tree_util.register_dataclass
@@ -43,21 +54,23 @@ class FoldedRows:
         For each further level, which pieces of the level before are summed.
     final
         Where the sum of each row stands among the pieces of all levels, laid end to end.
+    n_rows
+        Number of rows, padding included.
+    first
+        With sections (positions then count from each one's own beginning): the row at which the sums of each section
+        are added. None without.
     columns
-        Columns of the table that are taken at a time; 0 for all, as accelerators want it.
+        Without sections: columns of the table that are taken at a time; 0 for all.
     """
 
-    index: Int[Array, "pieces width"] | np.ndarray
-    count: Float[Array, "pieces width"] | np.ndarray
-    row: Int[Array, " pieces"] | np.ndarray
-    folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
-    final: Int[Array, " rows"] | np.ndarray
+    index: Int[Array, "pieces width"] | Int[Array, "sections width pieces"] | np.ndarray
+    count: Float[Array, "pieces width"] | Float[Array, "sections width pieces"] | np.ndarray
+    row: Int[Array, "*sections pieces"] | np.ndarray
+    folds: tuple[Int[Array, "_ _"] | Int[Array, "_ _ _"] | np.ndarray, ...]
+    final: Int[Array, "*sections rows"] | np.ndarray
+    n_rows: int = field(metadata={"static": True})
+    first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, padding included."""
-        return self.final.shape[0]
 
 
 def geometric(size: int) -> int:
@@ -88,6 +101,8 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     dtype
         Floating type of the counts.
     """
+    if _wants_sections():
+        return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
     n_rows = len(indptr) - 1
     width = _width(capacity, n_rows)
     lengths = np.diff(indptr).astype(np.int64)
@@ -139,7 +154,8 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         row=row,
         folds=tuple(folds),
         final=final.astype(np.int32),
-        columns=_COLUMNS_CPU if jax.default_backend() == "cpu" else 0,
+        n_rows=n_rows,
+        columns=_COLUMNS_CPU,
     )
 
 
@@ -154,6 +170,116 @@ def _zeros(size: int, dtype) -> np.ndarray:
     raw = np.zeros(size * dtype.itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + size * dtype.itemsize].view(dtype)
+
+
+def _wants_sections() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+class SectionShape(NamedTuple):
+    """Entries per piece, pieces per fold, sections, rows that each may touch, and its pieces at each level."""
+
+    width: int
+    fold: int
+    sections: int
+    rows: int
+    levels: tuple[int, ...]
+
+
+def section_shape(n_rows: int, *, capacity: int, longest: int) -> SectionShape:
+    """Choose the shapes of a layout in sections from its bounds alone.
+
+    Pieces are as wide as a quarter of the average row, so that padding stays below a quarter of the entries; folds
+    take the pieces of an average row at once.
+
+    Examples
+    --------
+    >>> section_shape(100, capacity=10_000, longest=50)
+    SectionShape(width=16, fold=8, sections=1, rows=100, levels=(726, 191))
+    """
+    width = next((w for w in (64, 32, 16, 8) if 4 * w * n_rows <= capacity), 4)
+    total = capacity // width + n_rows
+    fold = min(64, max(4, 1 << (total // n_rows - 1).bit_length()))
+    sections = -(-total // max(_BLOCK_ACCELERATOR // width, 1))
+    pieces = -(-total // sections) + 1  # the last stays empty: it sums to zero
+    rows = min(n_rows, max(1, _ROWS_PER_SECTION * n_rows // sections))
+    sections += (n_rows - 1) // rows  # some may run out of rows before they are full
+    levels, reach = [pieces], 1
+    while reach < min(pieces - 1, -(-longest // width)):
+        levels.append(pieces // (reach * fold) + min(rows, pieces // (reach + 1)) + 1)
+        reach *= fold
+    return SectionShape(width, fold, sections, rows, tuple(levels))
+
+
+def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
+    """Lay out compressed sparse rows in sections; arguments as for :func:`fold_rows`."""
+    n_rows = len(indptr) - 1
+    shape = section_shape(n_rows, capacity=capacity, longest=longest)
+    width, lanes, n_sections, n_window, (n_pieces, *fold_sizes) = shape
+    lengths = np.diff(indptr)
+    pieces = -(-lengths // width)
+    row = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
+
+    cuts = [0]
+    while cuts[-1] < len(row):
+        beyond = np.searchsorted(row, row[cuts[-1]] + n_window)
+        cuts.append(min(cuts[-1] + n_pieces - 1, int(beyond)))
+    sizes = np.diff(cuts)
+    if len(sizes) > n_sections:
+        raise AssertionError("the rows have more entries than `capacity` allows")
+    section = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(row)) - np.repeat(np.array(cuts[:-1], int), sizes)  # within the section
+    first = np.zeros(n_sections, np.int32)
+    first[: len(sizes)] = np.minimum(row[cuts[:-1]], n_rows - n_window)
+
+    flat = section * n_pieces + place
+    within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+    at = flat[np.repeat(np.cumsum(pieces) - pieces, lengths) + within // width] * width + within % width
+    level_index = np.zeros(n_sections * n_pieces * width, np.int32)
+    level_count = np.zeros(level_index.size, dtype)
+    level_index[at], level_count[at] = index, count
+    of_piece = np.zeros(n_sections * n_pieces, np.int32)
+    of_piece[flat] = row
+
+    # A run is what one section holds of one row; runs are folded as rows are, but within their section.
+    new = np.ones(len(row), bool)
+    new[1:] = (row[1:] != row[:-1]) | (section[1:] != section[:-1])
+    begin = np.flatnonzero(new)
+    pieces, start, section = np.diff(begin, append=len(row)), place[begin], section[begin]
+    target = section * n_window + row[begin] - first[section]  # where its sum belongs
+    final = np.full(n_sections * n_window, n_pieces - 1, np.int32)
+    final[target] = start
+    base, zero_piece, folds = n_pieces, n_pieces - 1, []
+    for size in fold_sizes:
+        active = pieces > 1
+        lengths, start, section, target = pieces[active], start[active], section[active], target[active]
+        pieces = -(-lengths // lanes)
+        before = np.cumsum(pieces) - pieces
+        fresh = np.ones(len(section), bool)
+        fresh[1:] = section[1:] != section[:-1]
+        new_start = before - np.maximum.accumulate(np.where(fresh, before, 0))
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        fold = np.full(n_sections * size * lanes, zero_piece, np.int32)
+        fold[np.repeat((section * size + new_start) * lanes, lengths) + within] = np.repeat(start, lengths) + within
+        folds.append(_by_lane(fold, (n_sections, size), lanes))
+        final[target] = base + new_start
+        base, zero_piece, start = base + size, size - 1, new_start
+    if (pieces > 1).any():
+        raise AssertionError("a row has more entries than `longest` allows")
+    return FoldedRows(
+        index=_by_lane(level_index, (n_sections, n_pieces), width),
+        count=_by_lane(level_count, (n_sections, n_pieces), width),
+        row=of_piece.reshape(n_sections, n_pieces),
+        folds=tuple(folds),
+        final=final.reshape(n_sections, n_window),
+        n_rows=n_rows,
+        first=first,
+    )
+
+
+def _by_lane(flat, shape, width):
+    """Reorder piece-major entries so that entry q of all pieces of a block is contiguous."""
+    return np.ascontiguousarray(flat.reshape(*shape, width).transpose(0, 2, 1))
 
 
 def product(
@@ -180,6 +306,8 @@ def product(
     [401.0, 50.0]
     """
     table = jnp.asarray(table)
+    if rows.first is not None:
+        return _by_sections(rows, table, offset)
     at = jnp.asarray(rows.index)
     if offset is not None:
         at = at + take_rows(jnp.asarray(offset), rows.row)[:, None]
@@ -219,6 +347,38 @@ def _apart(rows: FoldedRows, function, *arguments):
     result = jax.eval_shape(function, *arguments)
     always = jnp.asarray(rows.final)[0] >= 0  # the compiler does not know
     return jax.lax.cond(always, function, lambda *_: jnp.zeros(result.shape, result.dtype), *arguments)
+
+
+def _by_sections(rows: FoldedRows, table, offset):
+    """Multiply section by section, adding the sums of each to the rows that it touches."""
+
+    def sums(index, count, row, folds, final):
+        if offset is not None:
+            index = index + take_rows(jnp.asarray(offset), row)[None, :]
+        # A sum, not an einsum: XLA fuses it with the gather, where a batched product would write all lanes out. It
+        # also merges levels, which saves their traffic but leaves a long row to one thread: hence the barriers.
+        levels = [(count[..., None] * take_rows(table, index)).sum(0)]
+        in_turn = len(index)
+        for fold in folds:
+            in_turn *= len(fold)
+            if in_turn > _MOST_IN_TURN:
+                levels[-1] = jax.lax.optimization_barrier(levels[-1])
+                in_turn = len(fold)
+            levels.append(take_rows(levels[-1], fold).sum(0))
+        stacked = jnp.concatenate(levels) if len(levels) > 1 else levels[0]
+        return take_rows(stacked, final)
+
+    def step(total, section):
+        first, parts = section
+        here = sums(*parts)
+        window = jax.lax.dynamic_slice_in_dim(total, first, len(here))
+        return jax.lax.dynamic_update_slice_in_dim(total, window + here, first, axis=0), None
+
+    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.row, rows.folds, rows.final))
+    if len(rows.first) == 1:
+        return sums(*jax.tree.map(lambda leaf: leaf[0], parts))
+    total = jnp.zeros((rows.n_rows, table.shape[1]), jnp.result_type(rows.count, table))
+    return jax.lax.scan(step, total, (jnp.asarray(rows.first), parts))[0]
 
 
 def take_rows(table, index):
