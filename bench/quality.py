@@ -50,7 +50,7 @@ def robust_before_polish(data, seed):
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
     weight = np.ones(corpus.n_docs)
     start, merges = plan(
-        Effective.learn(corpus, weight).apply(corpus), data.n_clusters, key=jax.random.key(seed), sample_weight=weight,
+        Effective.learn(corpus).apply(corpus), data.n_clusters, key=jax.random.key(seed), sample_weight=weight,
         min_leaf=3, max_depth=None, watch=lambda done, n: None,
     )  # fmt: skip
     k = len(merges) + 1
@@ -159,7 +159,7 @@ def _control(start, data):
 
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
     weight = np.ones(corpus.n_docs)
-    documents = Effective.learn(corpus, weight).apply(corpus)
+    documents = Effective.learn(corpus).apply(corpus)
     mixture, words, alive = polish(documents, start, data.n_clusters, weight, 3)
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
     return model.assign(corpus), None
@@ -292,7 +292,7 @@ def _table(rows: dict) -> str:
         for corpus in corpora:
             score = mean(rows.get((tool, corpus), []), "nmi")
             if score is None:
-                cells.append("did not finish" if rows.get((tool, corpus)) else "")
+                cells.append(next((run["failed"] for run in rows.get((tool, corpus), [])), ""))
                 continue
             text = f"{score:.3f}"
             text = f"**{text}**" if score == best[corpus] else text

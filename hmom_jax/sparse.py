@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from hmom_jax.errors import InputError
+
 # Pieces that one step of a further level adds up.
 _FOLD = 8
 # Columns that a CPU takes at a time: bounds the memory for sums of pieces, which fresh from the system costs more time
@@ -147,7 +149,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     if active.size:
         raise AssertionError("a row has more entries than `longest` allows")
     if base >= 2**31:
-        raise ValueError(f"The corpus needs {base} pieces; at most 2**31 - 1 can be indexed.")
+        raise InputError(f"The corpus needs {base} pieces; at most 2**31 - 1 can be indexed.")
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
         count=level_count.reshape(n_pieces, width),

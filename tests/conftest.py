@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-# Most of the tests' time is compilation, and what LLVM optimises does not change what is computed. Set XLA_FLAGS to
-# anything, also to nothing, to test code as users run it.
+# Most of the tests' time is compilation, and optimisation changes no more than last digits. Set XLA_FLAGS to anything,
+# also to nothing, to test code as users run it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import hypothesis

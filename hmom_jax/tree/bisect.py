@@ -175,7 +175,7 @@ def two_means(z, index, weight, slot, *, n_slots: int):
     side, _, _ = jax.lax.while_loop(lambda s: s[1] & (s[2] < _TWO_MEANS_STEPS), means_step, state)
     first, other = sums(side)
     gain = _norm(first) + _norm(other) - _norm(total)
-    return side & (weight >= 0), gain
+    return side, gain
 
 
 def _norm(vectors):

@@ -42,7 +42,8 @@ def split_confidence(tree: Tree, corpus: Corpus, *, n_bootstrap: int = 20, key=N
     weights = check_sample_weight(sample_weight, corpus.n_docs)
     start, draw = jax.random.split(default_key(key))
     rank = rank_for(tree.n_leaves, corpus.n_words)
-    z = embed(Effective.learn(corpus, weights).apply(corpus), weights, rank, start)
+    effective = Effective.learn(corpus) if tree.model is None else Effective(tree.model.bursty)
+    z = embed(effective.apply(corpus), weights, rank, start)
     draws = np.asarray(jax.random.poisson(draw, 1.0, (n_bootstrap, corpus.n_docs)), np.float64)
 
     confidence = np.full(len(tree.nodes), np.nan)
@@ -83,5 +84,5 @@ def _agreement(found: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> flo
     weights = weights / max(weights.sum(), np.finfo(float).tiny)
     p, q = found @ weights, float(truth @ weights)
     both = (found & truth) @ weights
-    spread = np.sqrt(p * (1 - p) * q * (1 - q))
+    spread = np.sqrt(np.maximum(p * (1 - p) * q * (1 - q), 0.0))  # p may be 1 and a rounding error
     return float(np.mean(np.where(spread > 1e-12, np.abs(both - p * q) / np.maximum(spread, 1e-12), 0.0)))

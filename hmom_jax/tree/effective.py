@@ -57,10 +57,9 @@ class Effective:
         return 0.3 if self.bursty else 0.1
 
     @classmethod
-    def learn(cls, corpus: Corpus, sample_weight: np.ndarray) -> "Effective":
-        """Decide from the documents of positive weight whether words come in bursts."""
-        counts = corpus.counts if sample_weight.all() else corpus.counts[np.flatnonzero(sample_weight)]
-        return cls(bursty=burst_share(counts) > 0.5)
+    def learn(cls, corpus: Corpus) -> "Effective":
+        """Decide whether words come in bursts."""
+        return cls(bursty=burst_share(corpus.counts) > 0.5)
 
     def apply(self, corpus: Corpus) -> "EffectiveCorpus":
         """Return the corpus with transformed counts."""

@@ -78,7 +78,7 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, r
         topics = topics / topics.sum(0, keepdims=True)
         weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / real.sum()
         weights = jnp.where(real, weights, 0.0)
-        log_ratio = jnp.log(topics) - log_mean[:, None]
+        log_ratio = jnp.where(mean[:, None] > 0, jnp.log(topics) - log_mean[:, None], 0.0)  # unseen words say nothing
         mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
         return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
 

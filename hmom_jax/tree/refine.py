@@ -90,7 +90,7 @@ def _split_model(tree: Tree, leaf: Node, grown: Tree, part: Corpus, ids: np.ndar
     here = model.node == leaf.id
     weight = np.log(np.exp(np.asarray(model.mixture.log_weight, np.float64)[here]).sum() * sizes / sizes.sum())
     dtype = model.mixture.log_ratio.dtype
-    ratio = np.log(topics.T) - np.log(mean + 1e-12)[:, None]
+    ratio = np.where(mean[:, None] > 0, np.log(topics.T) - np.log(mean + 1e-12)[:, None], 0.0)
     mixture = Mixture(
         np.concatenate([np.asarray(model.mixture.log_ratio)[:, ~here], ratio.astype(dtype)], axis=1),
         np.concatenate([np.asarray(model.mixture.log_weight)[~here], weight.astype(dtype)]),

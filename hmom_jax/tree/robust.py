@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus
+from hmom_jax.errors import check_finite
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed, rank_for
@@ -26,20 +27,32 @@ _AUTO_LEAVES = 64
 def grow_robust(
     corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
 ) -> Tree:
-    """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more)."""
-    documents = Effective.learn(corpus, sample_weight).apply(corpus)
+    """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more).
+
+    Documents of weight 0 have no part in it until leaves are assigned; only the ratios of the other weights count.
+    """
+    weighty = sample_weight > 0
+    grown = corpus if weighty.all() else Corpus(sp.csr_array(corpus.counts[np.flatnonzero(weighty)]), corpus.vocabulary)
+    weights = sample_weight[weighty] / sample_weight[weighty].max()  # the mean of huge weights would overflow
+    weights = weights / weights.mean()
+    documents = Effective.learn(grown).apply(grown)
     start, merges = plan(
-        documents, n_leaves, key=key, sample_weight=sample_weight, min_leaf=min_leaf, max_depth=max_depth, watch=watch
+        documents, n_leaves, key=key, sample_weight=weights, min_leaf=min_leaf, max_depth=max_depth, watch=watch
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
-    width = _grown(corpus.n_docs, n_leaves, min_leaf) if n_leaves == "auto" else None
-    mixture, words, alive = polish(documents, start, len(merges) + 1, sample_weight, min_leaf, width)
+    width = _grown(grown.n_docs, n_leaves, min_leaf) if n_leaves == "auto" else None
+    mixture, words, alive = polish(documents, start, len(merges) + 1, weights, min_leaf, width)
     watch(4, 2 * len(alive) - 1)
-    weights = np.exp(mixture.log_weight.astype(np.float64))
+    share = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
-    return assemble(
-        corpus, sample_weight, model.assign_effective(documents), weights / weights.sum(), merges, alive, model
-    )
+    labels = model.assign_effective(documents) if grown is corpus else model.assign(corpus)
+    if n_leaves == "auto":
+        reason = "the evidence bears no more leaves"
+    elif len(alive) == n_leaves:
+        reason = "the number of leaves is reached"
+    else:
+        reason = "the largest depth is reached, or too few documents to split"
+    return assemble(corpus, sample_weight, labels, share / share.sum(), merges, alive, model, reason)
 
 
 def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
@@ -63,8 +76,9 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
     k = min(wanted, len(cells))
     if auto:
-        weights = sample_weight * (temper if documents.effective.bursty else 1.0)
-        k = _best_number(counts, labels, order, len(cells), weights)
+        k = _best_number(
+            counts, labels, order, len(cells), sample_weight, temper if documents.effective.bursty else 1.0
+        )
     leaf, merges = cut_merges(order, len(cells), k)
     leaf, merges = _limit_depth(leaf, merges, k, max_depth)
     return leaf[labels], merges
@@ -106,7 +120,9 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
 
 
 def _best(responsibility, n_docs: int) -> np.ndarray:
-    return np.asarray(responsibility)[:n_docs].argmax(1)
+    responsibility = np.asarray(responsibility)[:n_docs]
+    check_finite("The probabilities of the leaves (counts or weights may be too large)", responsibility)
+    return responsibility.argmax(1)
 
 
 def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
@@ -118,11 +134,11 @@ def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
     return sums.toarray() if sp.issparse(sums) else sums
 
 
-def _best_number(counts: Corpus, labels, order, n_cells: int, weights) -> int:
+def _best_number(counts: Corpus, labels, order, n_cells: int, sample_weight, temper) -> int:
     """Choose the number of leaves whose partition has the highest evidence."""
-    cells = _sums(labels, weights, n_cells, counts.counts)
+    cells = _sums(labels, sample_weight * temper, n_cells, counts.counts)
     mean = cells.sum(0) / cells.sum()
-    path = evidence_path(cells, np.bincount(labels, minlength=n_cells), order, float(counts.n_words), mean)
+    path = evidence_path(cells, np.bincount(labels, sample_weight, n_cells), order, float(counts.n_words), mean)
     return max(1, n_cells - int(path.argmax()))
 
 
@@ -144,7 +160,7 @@ def _limit_depth(leaf: np.ndarray, merges, n_leaves: int, max_depth: int | None)
     return number[leaf], [(place[int(joined[a])], place[int(joined[b])]) for a, b in reversed(kept)]
 
 
-def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, model=None) -> Tree:
+def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, model=None, reason=None) -> Tree:
     """Build the tree over the leaves that are alive; inner nodes are unions of leaves.
 
     ``labels`` and ``weights`` number the living leaves; ``merges`` all of them. The topic of a node is for reading: the
@@ -188,7 +204,7 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
             weight=1.0 if above is None else float(share[number] / share[above]),
             children=children[number],
             split_order=splits[number],
-            reason=None if children[number] else "the number of leaves is reached",
+            reason=None if children[number] else reason,
         )
 
     nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)

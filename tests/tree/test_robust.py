@@ -173,6 +173,34 @@ def test_wrong_options_are_named(corpus):
         hm.grow_tree(corpus, n_leaves=4, method="paper")
 
 
+@pytest.mark.parametrize("n_leaves", [8, "auto"])
+def test_weights_of_any_scale_give_the_same_tree(corpus, n_leaves):
+    plain = hm.grow_tree(corpus, n_leaves=n_leaves)
+    for scale in (1e-20, 0.1, 1e30):
+        scaled = hm.grow_tree(corpus, n_leaves=n_leaves, sample_weight=np.full(corpus.n_docs, scale))
+        np.testing.assert_array_equal(scaled.labels(), plain.labels())
+
+
+@pytest.mark.parametrize("n_leaves", [4, "auto"])
+def test_documents_of_weight_zero_do_not_shape_the_tree(corpus, n_leaves):
+    weight = (np.arange(corpus.n_docs) < 200).astype(float)
+    all_of_it = hm.grow_tree(corpus, n_leaves=n_leaves, sample_weight=weight)
+    part = hm.grow_tree(hm.Corpus.from_counts(corpus.counts[:200]), n_leaves=n_leaves)
+    assert all_of_it.n_leaves == part.n_leaves
+    assert hm.metrics.adjusted_rand_score(all_of_it.labels()[:200], part.labels()) == 1
+    np.testing.assert_array_equal(all_of_it.assign(corpus), all_of_it.labels())
+
+
+def test_words_never_seen_say_nothing(corpus):
+    counts = np.pad(corpus.counts.toarray(), [(0, 1), (0, 2)])
+    counts[-1, -2:] = 10  # a document of two words of its own, of weight 0
+    weight = (np.arange(len(counts)) < len(counts) - 1).astype(float)
+    tree = hm.grow_tree(hm.Corpus.from_counts(counts), n_leaves=4, sample_weight=weight)
+    share = np.exp(tree.model.mixture.log_weight.astype(float))
+    found = tree.probabilities(hm.Corpus.from_counts(counts))[-1]
+    np.testing.assert_allclose(np.sort(found), np.sort(share / share.sum()), rtol=1e-4)
+
+
 def test_confidence_tells_true_splits_from_made_up_ones(corpus, tree):
     found = hm.split_confidence(tree, corpus, n_bootstrap=8)
     assert found[0] > 0.9  # the two groups of topics
