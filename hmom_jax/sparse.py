@@ -145,7 +145,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
 
 def _width(capacity: int, n_rows: int) -> int:
     """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad."""
-    return 16 if capacity >= 24 * n_rows else 8 if capacity >= 8 * n_rows else 4
+    return 16 if capacity >= 16 * n_rows else 8 if capacity >= 8 * n_rows else 4
 
 
 def _zeros(size: int, dtype) -> np.ndarray:
