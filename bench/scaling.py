@@ -230,6 +230,8 @@ def plot(series: dict[str, list[dict]], path) -> None:
     names = {"nnz": "nonzeros", "n_words": "words", "leaves": "leaves"}
     for axis, (by, rows) in zip(axes.flat, series.items(), strict=False):
         rows = sorted((row for row in rows if "failed" not in row), key=lambda row: row[by])
+        if not rows:
+            continue
         size = [row[by] for row in rows]
         axis.plot(size, [row["cold"] for row in rows], "o:", color="#878787", label="cold")
         axis.plot(size, [row["warm"] for row in rows], "o-", color="#b2182b", label="warm")
