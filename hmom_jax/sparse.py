@@ -7,7 +7,7 @@ result does not depend on the order in which a device happens to run, and every 
 and a *capacity* for entries, so that two corpora of like size share one compilation.
 
 Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
-the next begins: what lies between the kernels stays in the cache of the device, whatever the size of the corpus.
+the next begins: what lies between the kernels stays small, whatever the size of the corpus.
 
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
@@ -25,13 +25,13 @@ from hmom_jax.errors import InputError
 
 # Pieces that one step of a further level adds up.
 _FOLD = 8
-# Columns that a CPU takes at a time: bounds the memory for sums of pieces, which fresh from the system costs more time
-# than the sums, and keeps more of the table in cache.
+# Columns that a CPU takes at a time. Bounds the memory for sums of pieces (getting more of it from the system takes
+# longer than the sums themselves) and keeps more of the table in cache.
 _COLUMNS_CPU = 32
 # Entries that the host lays out at a time: bounds its temporary memory.
 _CHUNK = 1 << 20
-# Entries of a section. An accelerator wants sections that are long beside the launch of a kernel, with sums that fit
-# its cache (bench/gpu.py).
+# Entries of a section: an accelerator wants sections that are long beside the launch of a kernel, with few temporaries
+# (bench/gpu.py).
 _BLOCK_ACCELERATOR = 1 << 22
 # How many more rows than the average a section may touch: more rows are more traffic, fewer are more sections.
 _ROWS_PER_SECTION = 4
@@ -163,7 +163,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
 
 def _width(capacity: int, n_rows: int) -> int:
     """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad."""
-    return 16 if capacity >= 24 * n_rows else 8 if capacity >= 8 * n_rows else 4
+    return 16 if capacity >= 16 * n_rows else 8 if capacity >= 8 * n_rows else 4
 
 
 def _zeros(size: int, dtype) -> np.ndarray:

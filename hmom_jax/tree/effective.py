@@ -65,9 +65,8 @@ class Effective:
         """Return the corpus with transformed counts."""
         if not self.bursty:
             return EffectiveCorpus(corpus, self)
-        counts = corpus.counts.copy()
-        counts.data = np.log2(1 + counts.data).astype(counts.dtype)  # one occurrence stays one
-        return EffectiveCorpus(Corpus(counts, corpus.vocabulary), self)
+        data = np.log2(1 + corpus.counts.data).astype(corpus.dtype)  # one occurrence stays one
+        return EffectiveCorpus(Corpus(_with_data(corpus.counts, data), corpus.vocabulary), self)
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,9 @@ class EffectiveCorpus:
     @cached_property
     def squares(self) -> sp.csr_array:
         """The squared counts."""
-        counts = self.corpus.counts.copy()
-        counts.data = counts.data**2
-        return counts
+        return _with_data(self.corpus.counts, self.corpus.counts.data**2)
+
+
+def _with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:
+    """Return other values at the same places, which are shared, not copied."""
+    return sp.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
