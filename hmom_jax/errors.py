@@ -10,6 +10,10 @@ class InputError(ValueError):
     """The input is not what the function can work with; the message says what was expected and what came."""
 
 
+class BrokenLineError(InputError):
+    """One line of a file is broken; reading can go on without it (``skip_bad``)."""
+
+
 def is_traced(*values) -> bool:
     """Tell whether any array in the arguments is a tracer, so that its values cannot be looked at."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))

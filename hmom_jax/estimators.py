@@ -63,7 +63,7 @@ class _TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             return Corpus.from_counts(X, getattr(self, "feature_names_in_", None))
 
     def _fit_input(self, X, sample_weight):
-        """Return the corpus and the weight of each document, at most 1; documents of weight zero are left out."""
+        """Return the corpus and the weights of its documents as given (None: all alike), not all of them zero."""
         corpus = self._corpus(X, reset=True)
         if sample_weight is None:
             return corpus, None

@@ -7,7 +7,7 @@ import warnings
 
 from hmom_jax.cli import commands
 from hmom_jax.cli.machine import is_out_of_memory, use_compilation_cache
-from hmom_jax.errors import InputError
+from hmom_jax.errors import BrokenLineError, InputError
 from hmom_jax.io.read import FORMATS
 from hmom_jax.io.write import WRITABLE
 from hmom_jax.stop_words import STOP_WORDS
@@ -34,6 +34,7 @@ EXAMPLES = {
         "hmom convert articles.hmom articles.nwk",
     ],
 }
+_ASSIGN_JSON = "one JSON object a line: document, label and, without --level, probability and keywords of the leaf"
 _EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 130 interrupted."
 
 
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (InputError, OSError, ImportError) as error:
-        print(f"hmom: {error}", file=sys.stderr)
+        print(f"hmom: {_explain(error)}", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
         print("hmom: interrupted; nothing was written", file=sys.stderr)
@@ -67,6 +68,16 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return OUT_OF_MEMORY
     return DONE
+
+
+def _explain(error: Exception) -> str:
+    """Return what to say about wrong input."""
+    if isinstance(error, BrokenLineError):
+        return f"{error} (--skip-bad leaves out broken lines)"
+    if isinstance(error, OSError) and error.filename is not None:
+        reason = "there is no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
+        return f"{error.filename}: {reason}"
+    return str(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits, up to 2^N leaves"
     )
     tree.add_argument("--method", choices=("robust", "paper"), help="default: robust, or paper with --depth")
-    tree.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same tree (default: 0)")
+    tree.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
     _add_words(tree)
     _add_json(tree, "write the tree as JSON, to FILE or instead of the drawing")
@@ -107,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     assign.add_argument("model", metavar="MODEL", help="a tree saved by hmom tree --save")
     _add_input(assign)
     assign.add_argument("--level", type=int, metavar="N", help="print ancestors at this depth instead of leaves")
-    assign.add_argument("--json", action="store_true", help="one JSON object a line: leaf, probability, keywords")
+    assign.add_argument("--json", action="store_true", help=_ASSIGN_JSON)
 
     show = add("show", commands.show, "print a saved tree")
     show.add_argument("model", metavar="MODEL", help="a tree saved by hmom tree --save")
@@ -140,7 +151,7 @@ class _Commands:
             epilog=_epilog(EXAMPLES[name]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.add_argument("--quiet", action="store_true", help="no progress bar, no timings: errors only")
+        command.add_argument("--quiet", action="store_true", help="no progress, no timings; warnings and errors stay")
         command.add_argument(
             "--no-cache", dest="cache", action="store_false", help="do not keep compiled code for the next run"
         )
@@ -153,13 +164,35 @@ def _epilog(lines: list[str]) -> str:
 
 
 def _leaves(text: str) -> int | str:
-    return text if text == "auto" else _positive(text)
+    return text if text == "auto" else _whole(text, 1, or_else=" or auto")
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 was expected; got {number}")
+    return _whole(text, 1)
+
+
+def _phrase(text: str) -> int:
+    return _whole(text, 1, 10)
+
+
+def _natural(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**32 - 1)
+
+
+def _whole(text: str, least: int, most: int | None = None, or_else: str = "") -> int:
+    """Parse a whole number; argparse puts the name of the option before what is said here."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    wrong = argparse.ArgumentTypeError(f"a whole number {bounds}{or_else} was expected; got {text!r}")
+    try:
+        number = int(text)
+    except ValueError:
+        raise wrong from None
+    if number < least or (most is not None and number > most):
+        raise wrong
     return number
 
 
@@ -189,16 +222,21 @@ def _add_text(command) -> None:
     group.add_argument(
         "--max-df", type=_number, default=1.0, metavar="SHARE", help="largest share of documents a word is in"
     )
-    group.add_argument("--max-words", type=int, metavar="N", help="keep the N most frequent words")
-    group.add_argument("--ngrams", type=int, default=1, metavar="N", help="also count phrases of up to N words")
+    group.add_argument("--max-words", type=_positive, metavar="N", help="keep the N most frequent words")
+    group.add_argument("--ngrams", type=_phrase, default=1, metavar="N", help="also count phrases of up to N words")
 
 
 def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text)
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"a number of documents, as 5, or a share of them, as 0.5, was expected; got {text!r}"
+        ) from None
 
 
 def _add_words(command) -> None:
-    command.add_argument("--words", type=int, default=8, metavar="N", help="keywords per node (default: 8)")
+    command.add_argument("--words", type=_natural, default=8, metavar="N", help="keywords per node (default: 8)")
 
 
 def _add_json(command, what: str, default=None, metavar="FILE") -> None:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from hmom_jax import datasets
 from hmom_jax.cli.machine import device_line, memory_needed, memory_there, watch_compilation
@@ -18,9 +19,9 @@ from hmom_jax.io.lines import Problems
 from hmom_jax.io.vocabulary import read_vocabulary
 from hmom_jax.stop_words import STOP_WORDS
 from hmom_jax.tree import Tree, grow_tree
+from hmom_jax.tree.robust import _AUTO_LEAVES
 
 _LARGE = 2**30  # runs that need more than this say so beforehand
-_AUTO_LEAVES = 64
 
 
 def demo(options) -> None:
@@ -37,13 +38,16 @@ def demo(options) -> None:
 
 def tree(options) -> None:
     """Grow a tree of the input."""
+    if options.method == "paper" and options.depth is None:
+        raise InputError("--method paper needs --depth N, the number of successive splits (and no --leaves).")
     work = _Work(options)
     for path in (options.save, options.json):
         _check_folder(path)
-    how = {"stop_words": _stop_words(options.stop_words), "ngrams": options.ngrams}
+    how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
     work.read(corpus)
     grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
+    work.tell_empty(corpus, grown, grown.labels())
     stop = how["stop_words"]
     grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
     grown.metadata["text"] |= {"ngrams": options.ngrams}
@@ -60,6 +64,7 @@ def assign(options) -> None:
     corpus = _read(options, work, vocabulary=model.vocabulary, **_text_settings(options.model, model))
     work.read(corpus)
     labels = model.assign(corpus, options.level)
+    work.tell_empty(corpus, model, labels, options.level)
     if not options.json:
         sys.stdout.write("".join(f"{label}\n" for label in labels.tolist()))
     else:
@@ -94,7 +99,7 @@ def convert(options) -> None:
         else:
             raise InputError(f"A tree is written as .json or .nwk; got {options.output!r}.")
         return
-    how = {"stop_words": _stop_words(options.stop_words), "ngrams": options.ngrams}
+    how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
     write_counts(corpus, options.output)
     work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
@@ -120,6 +125,17 @@ class _Work:
         """Say what has been read and where it goes."""
         self.reading = self.seconds()
         self.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} nonzeros; on {device_line()}")
+
+    def tell_empty(self, corpus: Corpus, tree: Tree, labels: np.ndarray, level: int | None = None) -> None:
+        """Say where documents go that have no words of the vocabulary: all to one place."""
+        empty = np.flatnonzero(corpus.length == 0)
+        if not len(empty):
+            return
+        label, kind = int(labels[empty[0]]), "leaf" if level is None else "group"
+        sizes = np.bincount(tree.labels(level), minlength=label + 1)
+        place = f"the largest {kind}, {label}" if sizes[label] == sizes.max() else f"{kind} {label}"
+        who, go = ("1 document has", "it goes") if len(empty) == 1 else (f"{len(empty)} documents have", "they go")
+        self.say(f"{who} no words of the vocabulary; {go} to {place}")
 
     def grow(self, corpus: Corpus, **options) -> Tree:
         """Grow a tree, after a word about memory where much is needed."""
@@ -175,14 +191,17 @@ def _limits(options) -> dict:
     return {"min_df": options.min_df, "max_df": options.max_df, "max_words": options.max_words}
 
 
-def _stop_words(given: str):
+def _stop_words(given: str, skip_bad: bool):
     """Return names of languages as they are, the words of a file, or None for none."""
     if given == "none":
         return None
     if all(name.strip().lower() in STOP_WORDS for name in given.split("+")):
         return given
     if Path(given).is_file():
-        return frozenset(read_vocabulary(given, Problems()))
+        problems = Problems(skip_bad)
+        words = frozenset(read_vocabulary(given, problems))
+        problems.finish()
+        return words
     raise InputError(f"--stop-words is {', '.join(STOP_WORDS)}, none, or a file of words; got {given!r}.")
 
 

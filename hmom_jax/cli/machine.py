@@ -8,6 +8,7 @@ import jax
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import geometric
+from hmom_jax.tree.embedding import rank_for
 
 _COMPILER = 200 * 2**20  # what compiling takes, whatever the corpus
 
@@ -49,7 +50,7 @@ def device_line() -> str:
 def memory_needed(corpus: Corpus, n_leaves: int) -> int:
     """Estimate the bytes that growing a robust tree takes: both layouts, products, documents in their space, topics."""
     size = corpus.dtype.itemsize
-    n_docs, nnz, rank = geometric(corpus.n_docs), geometric(corpus.nnz), max(32, 2 * n_leaves)
+    n_docs, nnz, rank = geometric(corpus.n_docs), geometric(corpus.nnz), rank_for(n_leaves, corpus.n_words)
     layouts = 2 * (nnz * (4 + size) + (n_docs + corpus.n_words) * 8 * (4 + size)) + 2 * corpus.nnz * (4 + size)
     products = 2 * (nnz // 8 + max(n_docs, corpus.n_words)) * rank * size
     documents = 5 * n_docs * rank * size

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from hmom_jax.errors import InputError
+from hmom_jax.errors import BrokenLineError, InputError
 
 # One line is one document in most formats: longer ones are a sign of a binary file, or of an attack.
 MAX_LINE = 64 * 2**20
 # Rows and columns that a small file may announce; larger files may announce as many more as they have bytes.
 _FREE_SIZE = 2**20
+_NOTES = 3  # warnings about whole files; more are only counted
 
 
 class Problems:
@@ -29,13 +30,19 @@ class Problems:
     def __init__(self, skip_bad: bool = False):
         self.skip_bad = skip_bad
         self.count = 0
+        self.notes: list[str] = []  # what is wrong with whole files
         self._first = ""
 
     def report(self, path, line: int | None, what: str) -> None:
-        """Raise, naming file and line; or take note where bad lines are skipped."""
-        message = f"{path}: {what}" if line is None else f"{path}, line {line}: {what}"
+        """Raise, naming file and line; or take note where bad lines are skipped. No line: it is about the file."""
+        if line is None:
+            if not self.skip_bad:
+                raise InputError(f"{path}: {what}")
+            self.notes.append(f"{path}: {what}")
+            return
+        message = f"{path}, line {line}: {what}"
         if not self.skip_bad:
-            raise InputError(message)
+            raise BrokenLineError(message)
         self.count += 1
         self._first = self._first or message
 
@@ -43,6 +50,12 @@ class Problems:
         """Warn of what was left out."""
         if self.count:
             warnings.warn(f"{self.count} broken line(s) were left out; the first: {self._first}", stacklevel=3)
+        for note in self.notes[:_NOTES]:
+            warnings.warn(f"incomplete or damaged input: {note}", stacklevel=3)
+        if self.notes[_NOTES:]:
+            warnings.warn(
+                f"incomplete or damaged input: {len(self.notes) - _NOTES} more file(s) like these", stacklevel=3
+            )
 
 
 @contextmanager
@@ -82,7 +95,10 @@ def read_lines(
                 while too_long and raw and not raw.endswith(b"\n"):
                     raw = file.readline(MAX_LINE)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                problems.report(path, number + 1, f"the compressed file is damaged or cut off ({error})")
+                what = f"the compressed file is damaged or cut off at line {number + 1}, and the rest is missing"
+                if str(error).startswith(("CRC", "Incorrect length")):  # found at the very end
+                    what = f"the compressed file is damaged: its checksum is wrong, and any of {number} lines may be"
+                problems.report(path, None, f"{what}; get a sound copy ({str(error).rstrip('.')})")
                 return
             if not raw:
                 return

@@ -17,6 +17,7 @@ from hmom_jax.tree.tree import LeafModel, Node, Tree
 
 FORMAT = "hmom_jax tree"
 VERSION = 1
+_KIND = "a tree saved by `hmom tree --save` (or Tree.save)"
 _NUMBERS = ("mass", "weight")
 _DIAGNOSTICS = ("spectral_gap", "off_diagonal", "simplex_violation", "confidence")
 _FIELDS = {"parent", "depth", "n_docs", "component", "children", "reason", "converged", "split_order"}
@@ -77,11 +78,11 @@ def load_tree(path) -> Tree:
     ...     (load_tree(pathlib.Path(folder, "my.hmom")).labels() == tree.labels()).all().item()
     True
     """
-    members = read_members(path)
+    members = read_members(path, _KIND)
     need = _Checks(path)
     meta = need.json(members, "tree.json", dict)
     if meta.get("format") != FORMAT:
-        raise InputError(f"{path}: not a tree of this library.")
+        raise InputError(f"{path}: not {_KIND}.")
     version = meta.get("version")
     if type(version) is not int or version < 1:
         raise InputError(f"{path}: the format version is {version!r}; a whole number was expected.")
@@ -124,7 +125,7 @@ class _Checks:
             raise InputError(f"{self.path}: {otherwise}.")
 
     def member(self, members, name: str) -> bytes:
-        self(name in members, f"{name!r} is missing; this is not a tree of this library")
+        self(name in members, f"not {_KIND}: {name!r} is missing")
         return members[name]
 
     def json(self, members, name: str, kind: type):

@@ -27,8 +27,8 @@ _HEADER = re.compile(
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, RuntimeError, ValueError, OverflowError)
 
 
-def read_members(path) -> dict[str, bytes]:
-    """Return the members of a zip file, sizes checked before anything is unpacked."""
+def read_members(path, what: str = "an .npz file") -> dict[str, bytes]:
+    """Return the members of a zip file, sizes checked before anything is unpacked; errors call it ``what``."""
     stored = Path(path).stat().st_size
     try:
         with zipfile.ZipFile(path) as file:
@@ -48,7 +48,8 @@ def read_members(path) -> dict[str, bytes]:
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except _BROKEN as error:
-        raise InputError(f"{path}: damaged or cut off, or not such a file at all ({error}).") from error
+        detail = "" if "not a zip file" in str(error) else f" ({error})"
+        raise InputError(f"{path}: not {what}, or a damaged one{detail}.") from error
 
 
 def parse_array(path, name: str, content: bytes) -> np.ndarray:

@@ -80,12 +80,12 @@ def read_folder(
         if n_bytes > MAX_LINE:
             problems.report(file, None, f"longer than {MAX_LINE >> 20} MB; is this one document?")
             continue
-        bad = problems.count
+        bad = problems.count, len(problems.notes)
         lines = [line for _, line in read_lines(file, problems, encoding)]
         done += n_bytes
         if watch is not None:
             watch(done)
-        if problems.count == bad:
+        if (problems.count, len(problems.notes)) == bad:
             yield "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import hmom_jax as hm
 from hmom_jax import cli
+from hmom_jax.cli.machine import memory_needed
 
 TOPICS = [
     "kitchen recipe butter flour sugar oven baking",
@@ -71,6 +72,7 @@ def test_json_is_for_machines(folder, capsys):
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["document"] for record in records] == list(range(10))
     assert all(0 < record["probability"] <= 1 and len(record["keywords"]) == 5 for record in records)
+    assert all(name in cli._ASSIGN_JSON for name in records[0])
 
 
 def test_phrases_and_stop_words_of_a_tree_are_used_again(folder, capsys):
@@ -95,12 +97,16 @@ def test_what_goes_on_is_told_on_standard_error(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("tree nothing.jsonl", "nothing.jsonl"),
+        ("tree nothing.jsonl", "hmom: nothing.jsonl: there is no such file or folder"),
         ("tree broken.jsonl", "broken.jsonl, line 2: not JSON"),
+        ("tree broken.jsonl", "(--skip-bad leaves out broken lines)"),
+        ("tree nothing.jsonl --method paper", "--depth N"),
+        ("tree nothing.jsonl --method paper --leaves 4", "--depth N"),
         ("tree articles.jsonl --field body", "no text in field 'body'"),
         ("tree articles.jsonl --stop-words klingon", "klingon"),
         ("tree articles.jsonl --save no/such/folder/x.hmom", "no folder"),
-        ("show articles.jsonl", "articles.jsonl"),
+        ("show articles.jsonl", "articles.jsonl: not a tree saved by `hmom tree --save`"),
+        ("show nothing.hmom", "hmom: nothing.hmom: there is no such file or folder"),
         ("assign articles.hmom articles.jsonl", "articles.hmom"),
         ("convert articles.jsonl out.docx", "known endings"),
     ],
@@ -132,6 +138,56 @@ def test_wrong_usage_is_told_by_the_parser(capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["tree", "a.jsonl", "--leaves", "4", "--depth", "2"])
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "tree a.jsonl --leaves abc",
+            "argument --leaves: a whole number of at least 1 or auto was expected; got 'abc'",
+        ),
+        ("tree a.jsonl --depth 1.5", "argument --depth: a whole number of at least 1 was expected"),
+        ("tree a.jsonl --min-df x", "argument --min-df: a number of documents"),
+        ("tree a.jsonl --max-df 0.x", "argument --max-df: a number of documents"),
+        ("tree a.jsonl --seed 99999999999999999999", "argument --seed: a whole number from 0 to 4294967295 was"),
+        ("tree a.jsonl --seed -1", "argument --seed: a whole number from 0"),
+        ("tree a.jsonl --words -1", "argument --words: a whole number of at least 0"),
+        ("show a.hmom --words x", "argument --words: a whole number of at least 0"),
+        ("tree a.jsonl --max-words 0", "argument --max-words: a whole number of at least 1"),
+    ],
+)
+def test_wrong_values_name_the_option_and_what_was_expected(capsys, arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments.split())
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["--leaves 4 --seed 4294967295", "--depth 2"])
+def test_documents_without_words_are_counted(folder, capsys, size):
+    topics = TOPICS[0].split()
+    write_jsonl(folder / "some.jsonl", ["", *texts(0), *[" ".join(topics)] * 60, "xx of the"])
+    assert cli.main(["tree", "some.jsonl", *size.split(), "--save", "a.hmom"]) == 0
+    message = r"2 documents have no words of the vocabulary; they go to the largest leaf, (\d)"
+    label = int(re.search(message, capsys.readouterr().err)[1])
+    tree = hm.load_tree("a.hmom")
+    assert tree.labels()[[0, -1]].tolist() == [label, label]
+    assert tree.leaves[label].n_docs == max(leaf.n_docs for leaf in tree.leaves)
+    write_jsonl(folder / "other.jsonl", ["kitchen", "nothing"])
+    assert cli.main(["assign", "a.hmom", "other.jsonl"]) == 0
+    out, err = capsys.readouterr()
+    assert f"1 document has no words of the vocabulary; it goes to the largest leaf, {label}\n" in err
+    assert out.splitlines()[1] == str(label)
+    assert cli.main(["assign", "a.hmom", "other.jsonl", "--level", "1"]) == 0
+    assert re.search(r"it goes to the largest group, \d\n", capsys.readouterr().err)
+    assert cli.main(["assign", "a.hmom", "other.jsonl", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_memory_is_estimated_for_the_space_that_is_used():
+    corpus = hm.Corpus.from_counts(np.ones((10, 40)))
+    assert memory_needed(corpus, 20) == memory_needed(corpus, 1000)
 
 
 def test_running_out_of_memory_is_readable(folder, capsys, monkeypatch):

@@ -128,6 +128,13 @@ def test_broken_lines_are_named_and_can_be_skipped(name, tmp_path):
         assert hm.read_corpus(tmp_path / name, skip_bad=True).nnz > 0
 
 
+def test_missing_counts_are_not_called_a_broken_line(tmp_path):
+    (tmp_path / "docword.a.txt").write_text("2\n3\n5\n1 1 4\n1 x 1\n")
+    missing = pytest.warns(UserWarning, match="^incomplete or damaged input: .*5 counts were announced, 1 are there")
+    with missing, pytest.warns(UserWarning, match="^1 broken line"):
+        assert hm.read_corpus(tmp_path / "docword.a.txt", skip_bad=True).nnz == 1
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

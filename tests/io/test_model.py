@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax.io import write_counts
 from hmom_jax.io.npz import read_members
 
 
@@ -77,6 +78,15 @@ def test_a_newer_format_says_upgrade(saved):
     change_meta(saved, lambda meta: meta.update(version=2))
     with pytest.raises(hm.InputError, match="newer hmom_jax.*upgrade"):
         hm.load_tree(saved)
+
+
+@pytest.mark.parametrize("name", ["text.hmom", "counts.npz"])
+def test_what_is_no_tree_says_where_trees_come_from(name, tmp_path, corpus):
+    write_counts(corpus, tmp_path / "counts.npz")
+    (tmp_path / "text.hmom").write_text('{"text": "red"}\n')
+    with pytest.raises(hm.InputError, match="not a tree saved by `hmom tree --save`") as caught:
+        hm.load_tree(tmp_path / name)
+    assert "zip" not in str(caught.value)
 
 
 META = {

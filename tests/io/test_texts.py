@@ -117,10 +117,34 @@ def test_a_cut_off_archive_is_an_error_of_ours(tmp_path):
     path = tmp_path / "texts.jsonl.gz"
     write_jsonl(path, TEXTS * 500, gzip.open)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(hm.InputError, match="damaged or cut off"):
+    with pytest.raises(hm.InputError, match=r"damaged or cut off at line \d+, and the rest is missing"):
         hm.read_corpus(path)
-    with pytest.warns(UserWarning, match="damaged"):
-        assert hm.read_corpus(path, skip_bad=True).n_docs > 0
+    with pytest.warns(UserWarning, match="incomplete or damaged input") as caught:
+        n_docs = hm.read_corpus(path, skip_bad=True).n_docs
+    assert 0 < n_docs < 2000
+    (warning,) = caught
+    assert (
+        f"incomplete or damaged input: {path}: the compressed file is damaged or cut off at line {n_docs + 1},"
+        in str(warning.message)
+    )
+
+
+def test_a_wrong_checksum_puts_all_lines_in_doubt(tmp_path):
+    path = tmp_path / "texts.jsonl.gz"
+    write_jsonl(path, TEXTS, gzip.open)
+    path.write_bytes(path.read_bytes()[:-8] + bytes(4) + path.read_bytes()[-4:])
+    with pytest.raises(hm.InputError, match="checksum is wrong, and any of 4 lines may be"):
+        hm.read_corpus(path, min_df=1)
+
+
+def test_a_cut_off_file_of_a_folder_is_left_out(tmp_path):
+    write_folder(tmp_path / "texts", TEXTS)
+    for number in range(5):
+        (tmp_path / f"texts/cut{number}.txt").write_bytes(gzip.compress(b"kiwi " * 1000)[:-10])
+    with pytest.warns(UserWarning, match="incomplete or damaged input") as caught:
+        assert hm.read_corpus(tmp_path / "texts", min_df=1, skip_bad=True).n_docs == 4
+    assert len(caught) == 4
+    assert "2 more file(s)" in str(caught[-1].message)
 
 
 def test_missing_columns_and_unknown_endings_are_told(tmp_path):
