@@ -42,7 +42,8 @@ def main() -> None:
             f"**{dtype}**: share of problems with all topics within {limit:.0e} (largest error)",
             markdown(["method", *(f"l = {rank}" for rank in RANKS)], rows),
         ]
-    write("recovery", "\n\n".join(parts), {"machine": machine(), "errors": results})
+    quantiles = {name: np.quantile(errors, (0, 0.5, 0.9, 1)).tolist() for name, errors in results.items()}
+    write("recovery", "\n\n".join(parts), {"machine": machine(), "least, median, 90%, largest error": quantiles})
 
 
 def error(method, seed: int, rank: int, dtype) -> float:
