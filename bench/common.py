@@ -1,7 +1,10 @@
 """What benches share: the table of methods, the machine, and how results are written."""
 
 import json
+import os
 import platform
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -48,6 +51,20 @@ def timed(function):
     start = time.perf_counter()
     result = jax.block_until_ready(function())
     return result, time.perf_counter() - start
+
+
+def in_child(command: list, limit: float, **environment: str) -> dict:
+    """Run a bench in a process of its own and return the JSON of its last line; a failure is a row, not a gap."""
+    try:
+        done = subprocess.run(
+            [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=limit, check=False,
+            env={**os.environ, **environment},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"failed": f"did not finish in {limit:.0f} s"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["killed"])[-1]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def markdown(head: list[str], rows: list[list]) -> str:

@@ -118,9 +118,8 @@ def entry_points(size: Size, array) -> dict:
         arguments = (by_doc, by_word, docs, docs, start, array(()), array((), np.int32), array((k,), bool))
         return _em.trace, arguments, bytes_of(z)
 
-    block_rows = max(64, 1 << (size.rows // 1024).bit_length())  # as in bisect.blocks_of
-    n_blocks = -(-size.rows // block_rows) + bisect._SLOTS
-    lay = (array((n_blocks, block_rows), np.int32), array((n_blocks, block_rows)), array((n_blocks,), np.int32))
+    blocks = bisect.block_shape(size.rows, bisect._SLOTS)
+    lay = (array(blocks, np.int32), array(blocks), array(blocks[:1], np.int32))
     k = geometric(size.n_leaves)
     mixture = Mixture(array((size.n_words, k)), array((k,)), array((size.n_words,)))
 

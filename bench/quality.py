@@ -10,7 +10,6 @@ bench/results/. NMI is with arithmetic normalisation.
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from functools import partial
@@ -270,14 +269,9 @@ def _top_words(data, labels, n: int = 10):
 
 # ---------------------------------------------------------------- all runs
 def _spawn(tool, corpus, seed, folder, limit):
-    command = [sys.executable, __file__, "--one", tool, corpus, str(seed), "--data", str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"did not finish in {limit:.0f} s"}
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    from bench.common import in_child  # here: what JAX takes is not the rivals' memory
+
+    return in_child([__file__, "--one", tool, corpus, seed, "--data", folder], limit)
 
 
 def _table(rows: dict) -> str:

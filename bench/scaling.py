@@ -18,7 +18,6 @@ import gc
 import json
 import os
 import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -152,15 +151,9 @@ def _peak() -> int:
 
 def child(limit: float, **case) -> dict:
     """Run :func:`one` in a process of its own; a failure is a row, not a gap."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--one", json.dumps(case)]
-    try:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment)
-    except subprocess.TimeoutExpired:
-        return {**case, "failed": f"more than {limit:.0f} s"}
-    if done.returncode:
-        return {**case, "failed": (done.stderr.strip().splitlines() or ["killed"])[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
+    from bench.common import in_child  # here: each case starts with a process that has imported nothing
+
+    return case | in_child([Path(__file__).resolve(), "--one", json.dumps(case)], limit, OPENBLAS_NUM_THREADS="1")
 
 
 def slope(rows: list[dict], by: str, value: str = "warm") -> float:

@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-from bench.common import RESULTS, machine, markdown, write
+from bench.common import RESULTS, in_child, machine, markdown, write
 from bench.corpora import load_counts, load_labelled
 
 SCHEMA = "hmom_jax/bench/speed/1"
@@ -162,14 +162,7 @@ def passes() -> dict:
 
 def spawn(*arguments, limit: float = 3600.0) -> dict:
     """Run one of the above in its own process."""
-    command = [sys.executable, "-m", "bench.speed", *map(str, arguments)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"did not finish in {limit:.0f} s"}
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["failed"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return in_child(["-m", "bench.speed", *arguments], limit)
 
 
 # ---------------------------------------------------------------- results

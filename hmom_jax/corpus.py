@@ -119,6 +119,10 @@ class Corpus:
         counts.sort_indices()
         return Corpus(counts, _check_vocabulary(words, len(words)))
 
+    def take(self, docs: np.ndarray) -> "Corpus":
+        """Return some of the documents, in the order given."""
+        return Corpus(sp.csr_array(self.counts[docs]), self.vocabulary)
+
     @property
     def n_docs(self) -> int:
         """Number of documents, empty ones included."""
@@ -176,8 +180,9 @@ class Corpus:
         return CorpusArrays(self.by_doc, *jax.device_put((by_word, length)))
 
     def pad(self, values: np.ndarray) -> np.ndarray:
-        """Extend a vector over documents with zeros to the padded number of documents."""
-        return np.concatenate([values, np.zeros(self.by_doc.n_rows - len(values), values.dtype)])
+        """Extend a vector or table over documents with zeros to the padded number of documents."""
+        missing = self.by_doc.n_rows - len(values)
+        return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
 
 
 def _to_csr(counts) -> sp.csr_array:

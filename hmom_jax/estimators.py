@@ -22,7 +22,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.models import single_topic_moments
 from hmom_jax.tree.grow import grow_tree
-from hmom_jax.tree.probabilities import log_scores, mixture_log_likelihood
+from hmom_jax.tree.probabilities import log_scores, mixture_log_likelihood, softmax
 from hmom_jax.whitening import whiten
 
 _traced_whiten = jax.jit(whiten, static_argnames="rank")  # inside jit it does not raise
@@ -251,8 +251,7 @@ class SpectralTopicModel(_TopicModel):
     def transform(self, X) -> np.ndarray:
         """Return the probability of each topic for each document."""
         scores = self._scores(self._corpus(X))
-        chance = np.exp(scores - scores.max(1, keepdims=True))
-        return (chance / chance.sum(1, keepdims=True)).astype(self.components_.dtype)
+        return softmax(scores).astype(self.components_.dtype)
 
     def _scores(self, corpus: Corpus) -> np.ndarray:
         return log_scores(corpus, self.components_.T, self.weights_)

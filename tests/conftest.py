@@ -12,6 +12,8 @@ import jax
 import numpy as np
 import pytest
 
+from bench.corpora import default_folder
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 hypothesis.settings.register_profile("house", deadline=None, max_examples=20, derandomize=True)
@@ -32,10 +34,20 @@ def x64():
         yield
 
 
+@pytest.fixture(params=["cpu", "sections"])
+def platforms(request, monkeypatch):
+    """Return the platforms to export for, with the layout of a CPU (which must lower everywhere) and with sections."""
+    from hmom_jax import sparse  # not above: types are checked in what is imported after pytest's start
+
+    sections = request.param == "sections"
+    monkeypatch.setattr(sparse, "_wants_sections", lambda: sections)
+    return ("cuda", "tpu") if sections else ("cpu", "cuda", "tpu")
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder of real corpora, or skip (set HMOM_DATA to use another)."""
-    folder = Path(os.environ.get("HMOM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = default_folder()
     if not folder.is_dir():
         pytest.skip(f"no corpora in {folder.name}: set HMOM_DATA")
     return folder

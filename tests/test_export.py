@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
-from hmom_jax import sparse
 from hmom_jax.assign import choose_topic
 from hmom_jax.errors import default_key
 from hmom_jax.sparse import product
@@ -133,10 +132,8 @@ ENTRY_POINTS = {
 }
 
 
-@pytest.mark.parametrize("platforms", [("cpu",), ("cuda", "tpu")], ids=["cpu", "accelerators"])
 @pytest.mark.parametrize("name", ENTRY_POINTS)
-def test_entry_point_lowers_for_every_platform(name, platforms, monkeypatch):
-    monkeypatch.setattr(sparse, "_wants_sections", lambda: "cpu" not in platforms)
+def test_entry_point_lowers_for_every_platform(name, platforms):
     corpus.cache_clear()
     function, leaves = over_leaves(*ENTRY_POINTS[name]())
     corpus.cache_clear()

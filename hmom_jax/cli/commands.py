@@ -19,7 +19,7 @@ from hmom_jax.io.lines import Problems
 from hmom_jax.io.vocabulary import read_vocabulary
 from hmom_jax.stop_words import STOP_WORDS
 from hmom_jax.tree import Tree, grow_tree
-from hmom_jax.tree.robust import _AUTO_LEAVES
+from hmom_jax.tree.robust import AUTO_LEAVES
 
 _LARGE = 2**30  # runs that need more than this say so beforehand
 
@@ -140,7 +140,7 @@ class _Work:
     def grow(self, corpus: Corpus, **options) -> Tree:
         """Grow a tree, after a word about memory where much is needed."""
         depth, leaves = options.get("depth"), options.get("n_leaves")
-        wanted = 2**depth if depth else leaves if isinstance(leaves, int) else _AUTO_LEAVES
+        wanted = 2**depth if depth else leaves if isinstance(leaves, int) else AUTO_LEAVES
         need, there = memory_needed(corpus, wanted), memory_there()
         if need > _LARGE or (there is not None and need > there // 2):
             known = "" if there is None else f" of {there / 1e9:.1f} GB"

@@ -108,10 +108,15 @@ class Blocks:
         return self.index, weight, self.slot
 
 
+def block_shape(n_docs: int, n_slots: int) -> tuple[int, int]:
+    """Return the number of blocks, and of rows in each: enough for any partition of the documents into the slots."""
+    rows = max(64, 1 << (n_docs // 1024).bit_length())
+    return -(-n_docs // rows) + n_slots, rows
+
+
 def blocks_of(groups: list[np.ndarray], n_docs: int, n_slots: int) -> Blocks:
     """Lay out groups of documents; shapes depend on the numbers of documents and slots alone."""
-    rows = max(64, 1 << (n_docs // 1024).bit_length())
-    n_blocks = -(-n_docs // rows) + n_slots
+    n_blocks, rows = block_shape(n_docs, n_slots)
     index = np.zeros(n_blocks * rows, np.int32)
     real = np.zeros(n_blocks * rows, bool)
     slot = np.zeros(n_blocks, np.int32)

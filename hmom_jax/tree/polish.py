@@ -46,7 +46,7 @@ def em(
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
     total = float((sample_weight * temper * corpus.length).sum())
     if not isinstance(start, jax.Array):
-        start = pad_rows(np.eye(width, dtype=corpus.dtype)[start], corpus.by_doc.n_rows)
+        start = corpus.pad(np.eye(width, dtype=corpus.dtype)[start])
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
@@ -58,11 +58,6 @@ def em(
         np.int32(n_steps),
         np.arange(width) < n_leaves,
     )
-
-
-def pad_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
-    """Extend a table over documents with zero rows."""
-    return np.concatenate([values, np.zeros((n_rows - len(values), *values.shape[1:]), values.dtype)])
 
 
 @jax.jit

@@ -23,7 +23,7 @@ def leaf_probabilities(tree: Tree, corpus: Corpus) -> np.ndarray:
     column[[leaf.id for leaf in tree.leaves]] = np.arange(tree.n_leaves)
     if tree.model is not None:
         scores = tree.model.scores(corpus)
-        chance = _softmax(scores)
+        chance = softmax(scores)
         to_leaf = np.zeros((chance.shape[1], tree.n_leaves))
         to_leaf[np.arange(chance.shape[1]), column[tree.model.node]] = 1.0
         return (chance @ to_leaf).astype(corpus.dtype)
@@ -32,7 +32,7 @@ def leaf_probabilities(tree: Tree, corpus: Corpus) -> np.ndarray:
         if not node.is_leaf:
             kids = [tree.nodes[child] for child in node.children]
             topics = np.stack([kid.topic for kid in kids], axis=1)
-            step = _softmax(log_scores(corpus, topics, np.array([kid.weight for kid in kids])))
+            step = softmax(log_scores(corpus, topics, np.array([kid.weight for kid in kids])))
             for kid, share in zip(kids, step.T, strict=True):
                 chance[kid.id] = chance[node.id] * share
     return np.stack([chance[leaf.id] for leaf in tree.leaves], axis=1).astype(corpus.dtype)
@@ -73,6 +73,7 @@ def _log_topic_products(by_doc, topics):
     return product(by_doc, jnp.log(floor_topics(topics)))
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Turn the log-scores of each row into probabilities (host side)."""
     scores = np.exp(scores - scores.max(1, keepdims=True))
     return scores / scores.sum(1, keepdims=True)

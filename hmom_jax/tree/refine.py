@@ -25,7 +25,7 @@ def split_leaf(tree: Tree, node: Node | int, corpus: Corpus, n_leaves: int = 2, 
         raise InputError(f"The corpus the tree was grown on is needed ({len(tree.doc_node)} documents).")
     tree._check_vocabulary(corpus)
     inside = np.flatnonzero(tree.doc_node == leaf.id)
-    part = Corpus(sp.csr_array(corpus.counts[inside]), corpus.vocabulary)
+    part = corpus.take(inside)
     if tree.model is None:
         if n_leaves < 2 or n_leaves & (n_leaves - 1):
             raise InputError(f"n_leaves must be a power of two in the paper's tree; got {n_leaves}.")

@@ -21,7 +21,7 @@ from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
 _OVERGROW = 2
 _STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10
 _REPAIRS = 5
-_AUTO_LEAVES = 64
+AUTO_LEAVES = 64  # "auto" grows so many, and merges back
 
 
 def grow_robust(
@@ -32,7 +32,7 @@ def grow_robust(
     Documents of weight 0 have no part in it until leaves are assigned; only the ratios of the other weights count.
     """
     weighty = sample_weight > 0
-    grown = corpus if weighty.all() else Corpus(sp.csr_array(corpus.counts[np.flatnonzero(weighty)]), corpus.vocabulary)
+    grown = corpus if weighty.all() else corpus.take(np.flatnonzero(weighty))
     weights = sample_weight[weighty] / sample_weight[weighty].max()  # the mean of huge weights would overflow
     weights = weights / weights.mean()
     documents = Effective.learn(grown).apply(grown)
@@ -86,7 +86,7 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
 
 def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
     """Return the number of leaves to grow, from which ``"auto"`` merges back."""
-    return min(_AUTO_LEAVES, max(2, n_docs // (4 * min_leaf))) if n_leaves == "auto" else n_leaves
+    return min(AUTO_LEAVES, max(2, n_docs // (4 * min_leaf))) if n_leaves == "auto" else n_leaves
 
 
 def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int, width: int | None = None):

@@ -10,9 +10,9 @@ from tests.helpers import over_leaves, random_corpus
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_lowers_for_every_platform(method):
+def test_lowers_for_every_platform(method, platforms):
     corpus = hm.Corpus.from_counts(random_corpus(0))
     decompose = lambda arrays, key: method(hm.single_topic_moments(arrays), 3, key=key)
     function, leaves = over_leaves(decompose, (corpus.arrays, jax.random.key(0)))
-    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*leaves)
-    assert exported.platforms == ("cpu", "cuda", "tpu")
+    exported = jax.export.export(function, platforms=platforms)(*leaves)
+    assert exported.platforms == platforms
