@@ -44,7 +44,7 @@ from hmom_jax.assign import choose_topic  # noqa: E402
 from hmom_jax.sparse import FoldedRows, geometric, product, section_shape  # noqa: E402
 from hmom_jax.tree import bisect, grow, robust, rounds  # noqa: E402
 from hmom_jax.tree.embedding import _embed, rank_for  # noqa: E402
-from hmom_jax.tree.polish import Mixture, _best_leaf, _em  # noqa: E402
+from hmom_jax.tree.polish import Mixture, _best_leaf, _em, spare_leaves  # noqa: E402
 from hmom_jax.whitening import krylov_shape  # noqa: E402
 
 MEMORY, BANDWIDTH, CACHE = 80e9, 3.35e12, 50e6  # of an H100: bytes, bytes per second, bytes of second-level cache
@@ -109,32 +109,33 @@ def entry_points(size: Size, array) -> dict:
     by_doc, by_word = (placeholder(*layout, array) for layout in layouts(size).values())
     cells, rank = robust._OVERGROW * size.n_leaves, rank_for(size.n_leaves, size.n_words)
     docs, key = array((size.rows,)), array((), jax.random.key(0).dtype)
-    z = array((size.rows, rank))
+    z, words = array((size.rows, rank)), array((size.n_words,))
     counts = bytes_of((by_doc, by_word))
 
     def em(leaves):
         k = geometric(leaves)
         start = array((size.rows, k))
-        arguments = (by_doc, by_word, docs, docs, start, array(()), array((), np.int32), array((k,), bool))
+        arguments = (by_doc, by_word, docs, docs, start, words, array(()), array((), np.int32), array((k,), bool))
         return _em.trace, arguments, bytes_of(z)
 
     blocks = bisect.block_shape(size.rows, bisect._SLOTS)
     lay = (array(blocks, np.int32), array(blocks), array(blocks[:1], np.int32))
     k = geometric(size.n_leaves)
-    mixture = Mixture(array((size.n_words, k)), array((k,)), array((size.n_words,)))
+    scored = size.n_leaves + spare_leaves(size.n_leaves)
+    mixture = Mixture(array((size.n_words, scored)), array((scored,)), words)
 
     widest, n_words = 1 << max((size.n_leaves - 1).bit_length() - 1, 0), geometric(size.n_words)
     slots = rounds.n_slots_for(widest, widest, size.n_words, 2, 4)
-    by_node = placeholder(*layouts(size, slots)["by_word"], array)
+    by_node = placeholder(*layouts(size, 1 if rounds.shares_words(slots, 2) else slots)["by_word"], array)
     method = grow._Method(hm.sidiwo, [("solver", "closed")])
-    fit = partial(rounds._fit.trace, decompose=method, rank=2, n_slots=slots, word_scale=None)
+    fit = partial(rounds._fit.trace, decompose=method, rank=2, nodes=(slots, n_words), word_scale=None)
     node = array((size.rows,), np.int32)
     return {
         f"X times {k} columns": (jax.jit(product).trace, (by_doc, array((size.n_words, k))), 0),
         f"X' times {k} columns": (jax.jit(product).trace, (by_word, array((size.rows, k))), 0),
         f"embedding, rank {rank}": (
             partial(_embed.trace, rank=rank),
-            (by_doc, by_word, docs, docs, array((size.n_words,)), key),
+            (by_doc, by_word, docs, words, words, key),
             0,
         ),
         f"splits, {bisect._SLOTS} cells at once": (

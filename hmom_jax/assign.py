@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from hmom_jax.sparse import FoldedRows, product, take_rows
+from hmom_jax.sparse import FoldedRows, product, shift, take_rows
 
 # Part of the method, not a setting: a floor of 1e-5 moves the nips partition by 0.05 ARI.
 TOPIC_FLOOR = 1e-6
@@ -49,7 +49,7 @@ def choose_topic(
     """
     columns, bias = score_columns(topics, weights)
     n_words = columns.shape[-2]
-    scores = product(by_doc, columns.reshape(n_nodes * n_words, -1), node * n_words)
+    scores = product(shift(by_doc, node * n_words), columns.reshape(n_nodes * n_words, -1))
     scores = scores + take_rows(bias, node)
     scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
     choice = jnp.argmax(scores, axis=-1)

@@ -11,6 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+# Entries of an array up to which LAPACK (OpenBLAS) stays with one thread.
+_ONE_THREAD = 8192
+
 
 def eigh(
     matrix: Float[Array, "*nodes size size"],
@@ -22,6 +25,30 @@ def eigh(
 def orthonormalise(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
     """Return an orthonormal basis of the columns (the Q of QR)."""
     return _over_leading_axes(lambda b: jnp.linalg.qr(b)[0], block)
+
+
+def orthonormalise_tall(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
+    """Return an orthonormal basis of the columns of a tall block, a stretch of rows at a time.
+
+    LAPACK takes threads of its own for larger arrays, and a hundred times as long when the machine is busy with
+    others. Stretches are small enough for one thread; their triangles, stacked, are orthonormalised in turn.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> basis = orthonormalise_tall(jnp.arange(20_000.0).reshape(10_000, 2) % 7)
+    >>> abs(basis.T @ basis).round(3).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    *lead, rows, columns = block.shape
+    stretch = max(2 * columns, _ONE_THREAD // columns)
+    if rows <= stretch:
+        return orthonormalise(block)
+    parts = -(-rows // stretch)
+    block = jnp.pad(block, [(0, 0)] * len(lead) + [(0, parts * stretch - rows), (0, 0)])
+    q, r = _over_leading_axes(lambda b: tuple(jnp.linalg.qr(b)), block.reshape(*lead, parts, stretch, columns))
+    top = orthonormalise_tall(r.reshape(*lead, parts * columns, columns)).reshape(r.shape)
+    return jnp.matmul(q, top, precision="highest").reshape(*lead, parts * stretch, columns)[..., :rows, :]
 
 
 def triangle(block: Float[Array, "*nodes rows columns"]) -> Float[Array, "*nodes columns columns"]:

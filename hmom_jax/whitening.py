@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.keys import normal
-from hmom_jax.linalg import eigh, orthonormalise
+from hmom_jax.linalg import eigh, orthonormalise_tall
 from hmom_jax.models.moments import Moments
 
 # Below this size (and wherever a Krylov basis would fill the space) the dense eigenproblem is cheaper and exact.
@@ -190,20 +190,25 @@ def _dense_eigenpairs(times, scale, rank):
 
 
 class KrylovShape(NamedTuple):
-    """Sizes of the Krylov basis: columns per block, blocks at most, blocks kept at a restart."""
+    """Sizes of the Krylov basis: columns per block, blocks at most, blocks kept at a restart.
+
+    Convergence is looked at after the ``first`` product, then after ``every`` few: a small eigenproblem each time.
+    """
 
     width: int
     capacity: int
     keep: int
+    first: int
+    every: int
 
 
 def krylov_shape(rank: int) -> KrylovShape:
-    """Choose the block: a little wider than a small rank, a fraction of a large one (the basis holds the rest)."""
-    if rank <= 8:
-        return KrylovShape(width=rank + 2, capacity=12, keep=2)
+    """Choose the block: wider than a small rank (eight columns cost no more than four), a fraction of a large one."""
+    if rank <= 6:
+        return KrylovShape(width=8, capacity=6, keep=1, first=4, every=1)
     width = max(8, rank // 4)
     keep = -(-(rank + width) // width)
-    return KrylovShape(width, keep + 8, keep)
+    return KrylovShape(width, keep + 8, keep, first=keep, every=8)
 
 
 class _Krylov(NamedTuple):
@@ -223,7 +228,7 @@ def _block_krylov(times, moments, key, tol, rank, shape):
     scale = moments.word_scale
     batch, (n_words,) = scale.shape[:-1], scale.shape[-1:]
     dtype = scale.dtype
-    width, capacity, keep = shape
+    width, capacity, keep, first, every = shape
     columns, n_kept = capacity * width, keep * width
     matmul = partial(jnp.matmul, precision="highest")
 
@@ -231,8 +236,8 @@ def _block_krylov(times, moments, key, tol, rank, shape):
         return block - matmul(basis, matmul(jnp.swapaxes(basis, -1, -2), block))
 
     def orthonormal(basis, block):  # twice is enough, also where the first remainder was only rounding
-        block = orthonormalise(against(basis, block))
-        return orthonormalise(against(basis, block))
+        block = orthonormalise_tall(against(basis, block))
+        return orthonormalise_tall(against(basis, block))
 
     def extend(state: _Krylov) -> _Krylov:
         at = state.step * width
@@ -242,24 +247,28 @@ def _block_krylov(times, moments, key, tol, rank, shape):
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
         projected = jax.lax.dynamic_update_slice_in_dim(projected, jnp.swapaxes(column, -1, -2), at, axis=-2)
         remainder = image - matmul(basis, column)
-        step = state.step + 1
+        state = state._replace(
+            basis=basis, projected=projected, step=state.step + 1, n_products=state.n_products + 1,
+            block=orthonormal(basis, remainder),
+        )  # fmt: skip
+        due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
+        return jax.lax.cond(due, look, lambda state, _: state, state, remainder)
 
+    def look(state: _Krylov, remainder) -> _Krylov:
+        """Solve the projected problem; a restart needs its solution too, and comes after a look."""
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
-        low = -10 * jnp.abs(projected).max((-1, -2), keepdims=True)
-        empty = jnp.diag((jnp.arange(columns) >= step * width).astype(dtype))
-        values, ritz = eigh(projected + low * jnp.broadcast_to(empty, projected.shape))
+        low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
+        empty = jnp.diag((jnp.arange(columns) >= state.step * width).astype(dtype))
+        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape))
         values, ritz = values[..., ::-1][..., :n_kept], ritz[..., ::-1][..., :n_kept]
-        last = jax.lax.dynamic_slice_in_dim(ritz, at, width, axis=-2)
+        last = jax.lax.dynamic_slice_in_dim(ritz, (state.step - 1) * width, width, axis=-2)
         residuals = jnp.linalg.norm(matmul(remainder, last), axis=-2)
 
         kept = values[..., :rank]
         enough = residuals[..., :rank] <= jnp.maximum(tol * kept, _noise(values)[..., None])
         # A component with no positive eigenvalue has nothing to converge to; give it one full basis to appear.
-        enough |= (kept <= _positive_floor(values)) & (state.n_products + 1 >= capacity)
-        return _Krylov(
-            basis, projected, orthonormal(basis, remainder), values, ritz, residuals, step,
-            state.n_products + 1, enough.all(),
-        )  # fmt: skip
+        enough |= (kept <= _positive_floor(values)) & (state.n_products >= capacity)
+        return state._replace(values=values, ritz=ritz, residuals=residuals, done=enough.all())
 
     def restart(state: _Krylov) -> _Krylov:
         basis = jnp.zeros_like(state.basis).at[..., :n_kept].set(matmul(state.basis, state.ritz))
@@ -278,7 +287,7 @@ def _block_krylov(times, moments, key, tol, rank, shape):
     start = normal(key, batch, (n_words, width), dtype)
     # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
     start = start.at[..., 0].set(scale * moments.m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
-    start = orthonormalise(jnp.where(scale[..., None] > 0, start, 0.0))
+    start = orthonormalise_tall(jnp.where(scale[..., None] > 0, start, 0.0))
     state = _Krylov(
         basis=jnp.zeros((*batch, n_words, columns), dtype),
         projected=jnp.zeros((*batch, columns, columns), dtype),

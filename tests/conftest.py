@@ -6,6 +6,8 @@ from pathlib import Path
 # Most of the tests' time is compilation, and optimisation changes no more than last digits. Set XLA_FLAGS to anything,
 # also to nothing, to test code as users run it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Threads of the linear algebra library beside those of XLA only get into each other's way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import jax

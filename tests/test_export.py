@@ -78,8 +78,8 @@ def traced_membership():
 
 def embedding():
     counts = corpus(300)
-    docs = jnp.ones(counts.by_doc.n_rows)
-    arguments = (counts.arrays.by_doc, counts.arrays.by_word, docs, docs, jnp.ones(300), default_key(None))
+    docs, words = jnp.ones(counts.by_doc.n_rows), jnp.ones(300)
+    arguments = (counts.arrays.by_doc, counts.arrays.by_word, docs, words, words, default_key(None))
     return functools.partial(_embed, rank=8), arguments
 
 
@@ -98,6 +98,7 @@ def polish():
         docs,
         docs,
         start,
+        jnp.full(40, 1 / 40),
         jnp.ones(()),
         jnp.int32(2),
         jnp.ones(3, bool),

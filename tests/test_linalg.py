@@ -21,9 +21,11 @@ def test_eigh_gives_ascending_eigenvalues_and_their_vectors(dtype, lead):
 
 
 @pytest.mark.parametrize("lead", SHAPES, ids=str)
-def test_orthonormalise_keeps_the_span(dtype, lead):
+@pytest.mark.parametrize("name", ["orthonormalise", "orthonormalise_tall"])
+def test_orthonormalise_keeps_the_span(dtype, lead, name, monkeypatch):
+    monkeypatch.setattr(linalg, "_ONE_THREAD", 32)  # three stretches of rows, then two of their triangles
     block = np.random.default_rng(1).normal(size=(*lead, 20, 4)).astype(dtype)
-    basis = np.asarray(jax.jit(linalg.orthonormalise)(block))
+    basis = np.asarray(jax.jit(getattr(linalg, name))(block))
     across = np.swapaxes(basis, -1, -2)
     atol = tolerance(dtype, 1e-5, 1e-13)
     np.testing.assert_allclose(across @ basis, np.broadcast_to(np.eye(4), (*lead, 4, 4)), atol=atol)
@@ -53,3 +55,10 @@ def test_eigh_can_be_mapped():
     matrix = np.stack([np.diag([3.0, 1.0, 2.0]), np.diag([6.0, 5.0, 4.0])]).astype(np.float32)
     values, _ = jax.vmap(linalg.eigh)(matrix)
     np.testing.assert_allclose(values, [[1, 2, 3], [4, 5, 6]], rtol=1e-6)
+
+
+def test_orthonormalise_tall_of_dependent_columns_is_orthonormal_all_the_same(dtype):
+    column = np.random.default_rng(2).normal(size=(5000, 1)).astype(dtype)
+    block = np.concatenate([column, 2 * column, np.zeros_like(column), column + 1e-5], axis=1).astype(dtype)
+    basis = np.asarray(jax.jit(linalg.orthonormalise_tall)(block))
+    np.testing.assert_allclose(basis.T @ basis, np.eye(4), atol=tolerance(dtype, 1e-5, 1e-13))

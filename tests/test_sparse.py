@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hmom_jax as hm
 from hmom_jax import sparse
-from hmom_jax.sparse import fold_rows, geometric, product, section_rows
+from hmom_jax.sparse import fold_rows, geometric, product, section_rows, shift
 from tests.helpers import tolerance
 
 
@@ -55,12 +55,19 @@ def test_product_equals_scipy(seed):
     np.testing.assert_allclose(jax.jit(product)(rows, table), matrix @ table, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("n_columns", [1, 3, 8, 33, 70])
+def test_any_number_of_columns(n_columns):
+    matrix = awkward_matrix(4)
+    table = np.random.default_rng(5).normal(size=(700, n_columns)).astype(np.float32)
+    np.testing.assert_allclose(jax.jit(product)(fold(matrix, np.float32), table), matrix @ table, rtol=1e-4, atol=1e-3)
+
+
 def test_rows_read_their_own_section_of_the_table(dtype):
     matrix = awkward_matrix(2)
     rng = np.random.default_rng(3)
     table = rng.normal(size=(3, 700, 2)).astype(dtype)
     node = rng.integers(0, 3, 40)
-    found = jax.jit(product)(fold(matrix, dtype), table.reshape(-1, 2), (node * 700).astype(np.int32))
+    found = jax.jit(product)(shift(fold(matrix, dtype), jnp.asarray(node * 700, jnp.int32)), table.reshape(-1, 2))
     expected = np.stack([matrix[[row]] @ table[node[row]] for row in range(40)])[:, 0]
     np.testing.assert_allclose(found, expected, atol=tolerance(dtype, 1e-3, 1e-11))
 
@@ -127,7 +134,7 @@ def test_sections_give_the_product_for_rows_of_any_length(dtype, block, monkeypa
     scale = np.abs(matrix @ np.abs(table[0])).max()
     close = partial(np.testing.assert_allclose, atol=scale * tolerance(dtype, 1e-6, 1e-15))
     close(jax.jit(product)(rows, table[0]), matrix @ table[0])
-    found = jax.jit(product)(rows, table.reshape(-1, 3), (node * 700).astype(np.int32))
+    found = jax.jit(product)(shift(rows, jnp.asarray(node * 700, jnp.int32)), table.reshape(-1, 3))
     close(found, np.stack([matrix[[row]] @ table[node[row]] for row in range(40)])[:, 0])
 
 

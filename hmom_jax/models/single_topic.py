@@ -8,7 +8,9 @@ $$M_2 = \sum_n g_2 (x x' - \mathrm{diag}\, x) / C_2, \qquad C_2 = \sum_n g_2 N (
 and alike for $M_1$ and $M_3$. The constants are folded into the weights, on the host and in double precision.
 """
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from jaxtyping import Array, Float, Int
 from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
-from hmom_jax.sparse import FoldedRows, product
+from hmom_jax.sparse import FoldedRows, product, shift
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
 # and for n_docs x columns of memory. Rank 2 needs 5, rank 9 the last that fits one pass.
@@ -34,9 +36,10 @@ class SingleTopicMoments:
     ----------
     by_doc, by_word
         Counts, laid out for X and for its transpose; with nodes, ``by_word`` has one row for each pair
-        (node, word).
+        (node, word), or one for each word, which then serves all nodes.
     offset
-        Where the table section of each document's node begins; None without nodes.
+        Where the table section of each document's node begins, already added to the indices of ``by_doc``; None
+        without nodes.
     g2, g3
         Document weights with $1/C_2$, $1/C_3$ folded in.
     m1, diag2, diag3
@@ -57,11 +60,11 @@ class SingleTopicMoments:
 
     def docs_times(self, block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "padded_docs columns"]:
         """Multiply X with a block; each document reads its own node's section."""
-        return product(self.by_doc, block.reshape(-1, block.shape[-1]), self.offset)
+        return product(self.by_doc, block.reshape(-1, block.shape[-1]))
 
     def words_times(self, block: Float[Array, "padded_docs columns"]) -> Float[Array, "*nodes n_words columns"]:
         """Multiply the transpose of X with a block, each node's documents apart."""
-        return product(self.by_word, block).reshape(*self.m1.shape, block.shape[-1])
+        return _sums_by_word(self.by_word, block, self.offset, self.m1.shape)
 
     @jax.jit
     def m2_times(self, block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
@@ -208,16 +211,32 @@ def moments_from_weights(
     word_scale=None,
     *,
     offset: Int[Array, " padded_docs"] | None = None,
-    n_nodes: int | None = None,
+    nodes: tuple[int, int] | None = None,
 ) -> SingleTopicMoments:
-    """Assemble the operator from both layouts and the document weights (one pass over the nonzeros)."""
+    """Assemble the operator from both layouts and the document weights (one pass over the nonzeros).
+
+    ``nodes``: the number of nodes, and of words of each.
+    """
     weights = jnp.asarray(weights)
-    sums = _word_sums(by_word, weights.T).T
-    if n_nodes is not None:
-        sums = sums.reshape(3, n_nodes, -1)
-    m1, diag2, diag3 = sums
+    shape = (by_word.n_rows,) if nodes is None else nodes
+    if offset is not None:
+        by_doc = shift(by_doc, offset)
+    m1, diag2, diag3 = jnp.moveaxis(_sums_by_word(by_word, weights.T, offset, shape), -1, 0)
     scale = resolve_scale(word_scale, m1)
     return SingleTopicMoments(by_doc, by_word, offset, weights[1], weights[2], m1, diag2, diag3, scale)
 
 
-_word_sums = jax.jit(product)
+@partial(jax.jit, static_argnames="shape")
+def _sums_by_word(by_word: FoldedRows, block, offset, shape):
+    """Multiply the transpose of X with a block; ``shape`` is that of a vector over words, or over nodes and words.
+
+    Where nodes share the rows of the words, each has columns of its own, zero for the documents of the others: a few
+    more columns cost less than laying the nonzeros out anew.
+    """
+    columns = block.shape[-1]
+    if by_word.n_rows == math.prod(shape):
+        return product(by_word, block).reshape(*shape, columns)
+    n_nodes, n_words = shape
+    inside = jnp.asarray(offset)[:, None] == n_words * jnp.arange(n_nodes)[None, :]
+    apart = jnp.where(inside[:, :, None], block[:, None, :], 0.0).reshape(-1, n_nodes * columns)
+    return product(by_word, apart).reshape(n_words, n_nodes, columns).swapaxes(0, 1)

@@ -43,13 +43,14 @@ def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key)
     effective_length = temper * length
     g1 = sample_weight * np.where(length > 0, np.maximum(effective_length, 1e-12) ** -BETA, 0.0)
     g1 = g1 / max((g1 * effective_length).sum(), np.finfo(float).tiny) * temper
+    m1 = (g1 @ corpus.counts).astype(corpus.dtype)
     diag2 = (g2 @ documents.squares).astype(corpus.dtype)
     arrays = corpus.arrays
     return _embed(
         arrays.by_doc,
         arrays.by_word,
-        corpus.pad(g1).astype(corpus.dtype),
         corpus.pad(g2).astype(corpus.dtype),
+        m1,
         diag2,
         key,
         rank=rank,
@@ -57,8 +58,8 @@ def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key)
 
 
 @partial(jax.jit, static_argnames="rank")
-def _embed(by_doc, by_word, g1, g2, diag2, key, *, rank):
-    m1 = product(by_word, g1[:, None])[:, 0]
+def _embed(by_doc, by_word, g2, m1, diag2, key, *, rank):
+    m1, diag2 = jnp.asarray(m1), jnp.asarray(diag2)
     scale = resolve_scale("inverse_sqrt", m1)
     nothing = jnp.zeros_like(m1)
     moments = SingleTopicMoments(by_doc, by_word, None, g2, jnp.zeros_like(g2), m1, diag2, nothing, scale)

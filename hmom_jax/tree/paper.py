@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
-from hmom_jax.tree.rounds import fit_round, n_slots_for
+from hmom_jax.sparse import geometric
+from hmom_jax.tree.rounds import fit_round, layout_by_node, n_slots_for, shares_words
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 
@@ -23,6 +24,7 @@ def grow_by_levels(
     widest = branching ** (depth - 1)
     slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
     most_slots = slots_for(widest, widest)
+    by_word = None  # one layout for all rounds whose nodes can share it
     for level in range(depth):
         open_nodes = []
         for node in growth.level(level):
@@ -30,12 +32,16 @@ def grow_by_levels(
             if node.reason is None:
                 open_nodes.append(node)
         n_slots = slots_for(len(open_nodes), widest)
+        shared = shares_words(n_slots, branching)
+        if shared and by_word is None:
+            by_word = layout_by_node(corpus, np.zeros(corpus.n_docs, int), 1, geometric(corpus.n_words))
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)
             topics, found = fit_round(
                 corpus, slot, sample_weight, [growth.path[node.id] for node in group], key,
-                n_slots=n_slots, beta=beta, word_scale=word_scale, decompose=decompose, rank=branching,
+                by_word=by_word if shared else None, n_slots=n_slots, beta=beta, word_scale=word_scale,
+                decompose=decompose, rank=branching,
             )  # fmt: skip
             topics, found = np.asarray(topics), _host(found)
             growth.split(group, slot, _choose(corpus, slot, topics, found["weights"], most_slots), topics, found)

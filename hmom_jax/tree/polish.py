@@ -44,7 +44,8 @@ def em(
     """
     width = geometric(n_leaves if width is None else width)
     pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
-    total = float((sample_weight * temper * corpus.length).sum())
+    sums = (sample_weight * temper) @ corpus.counts
+    total = float(sums.sum())
     if not isinstance(start, jax.Array):
         start = corpus.pad(np.eye(width, dtype=corpus.dtype)[start])
     arrays = corpus.arrays
@@ -54,6 +55,7 @@ def em(
         pad(temper),
         pad(sample_weight),
         start,
+        (sums / max(total, np.finfo(float).tiny)).astype(corpus.dtype),
         np.asarray(prior * total / n_leaves, corpus.dtype),
         np.int32(n_steps),
         np.arange(width) < n_leaves,
@@ -61,9 +63,8 @@ def em(
 
 
 @jax.jit
-def _em(by_doc, by_word, temper, sample_weight, responsibility, mass, n_steps, real):
-    mean = product(by_word, (temper * sample_weight)[:, None])[:, 0]
-    mean = mean / mean.sum()
+def _em(by_doc, by_word, temper, sample_weight, responsibility, mean, mass, n_steps, real):
+    mean = jnp.asarray(mean)
     log_mean = jnp.log(mean + 1e-12)
 
     def step(_, state):

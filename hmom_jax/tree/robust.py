@@ -21,6 +21,7 @@ from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
 _OVERGROW = 2
 _STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10
 _REPAIRS = 5
+_SPARE_WORK = 1 << 23  # nonzeros x leaves up to which idle columns cost less than another compilation
 AUTO_LEAVES = 64  # "auto" grows so many, and merges back
 
 
@@ -40,7 +41,9 @@ def grow_robust(
         documents, n_leaves, key=key, sample_weight=weights, min_leaf=min_leaf, max_depth=max_depth, watch=watch
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
-    width = _grown(grown.n_docs, n_leaves, min_leaf) if n_leaves == "auto" else None
+    width = wanted = _grown(grown.n_docs, n_leaves, min_leaf)
+    if grown.nnz * wanted <= _SPARE_WORK:
+        width = _OVERGROW * wanted  # as for the cells
     mixture, words, alive = polish(documents, start, len(merges) + 1, weights, min_leaf, width)
     watch(4, 2 * len(alive) - 1)
     share = np.exp(mixture.log_weight.astype(np.float64))

@@ -20,6 +20,8 @@ from hmom_jax.sparse import FoldedRows, fold_rows, geometric
 # Tables hold slots x words x columns floats; a Krylov basis at rank 2 with its temporaries has about this many.
 _COLUMNS_PER_RANK = 40
 _TABLE_BYTES = 512 * 2**20
+# Nodes share one layout of the words up to this many columns of a pass over it.
+_SHARED_COLUMNS = 64
 _SPARE_BYTES = 64 * 2**20  # idle slots cost less than a compilation as long as their tables are below this
 
 
@@ -63,8 +65,24 @@ def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int)
     )
 
 
-def fit_round(corpus: Corpus, slot, sample_weight, paths, key, *, n_slots, beta, word_scale, decompose, rank):
-    """Decompose the moments of every slot; returns topics with their floor, and the decomposition, on the device."""
+def shares_words(n_slots: int, rank: int) -> bool:
+    """Say whether all slots use one layout of the words, made once a tree: worth it while their columns are few.
+
+    Examples
+    --------
+    >>> [shares_words(n_slots, rank=2) for n_slots in (1, 8, 16)]
+    [True, True, False]
+    """
+    return n_slots * (rank + rank * (rank + 1) // 2) <= _SHARED_COLUMNS
+
+
+def fit_round(
+    corpus: Corpus, slot, sample_weight, paths, key, *, by_word=None, n_slots, beta, word_scale, decompose, rank
+):
+    """Decompose the moments of every slot; returns topics with their floor, and the decomposition, on the device.
+
+    ``by_word`` is the layout by (slot, word), or by word alone; None to make the former.
+    """
     n_words = geometric(corpus.n_words)
     inside = slot >= 0
     node = np.where(inside, slot, 0)
@@ -73,7 +91,7 @@ def fit_round(corpus: Corpus, slot, sample_weight, paths, key, *, n_slots, beta,
     padded[:, : corpus.n_docs] = weights
     return _fit(
         corpus.by_doc,
-        layout_by_node(corpus, slot, n_slots, n_words),
+        layout_by_node(corpus, slot, n_slots, n_words) if by_word is None else by_word,
         padded,
         corpus.pad((node * n_words).astype(np.int32)),
         np.pad(np.asarray(paths, np.uint32), (0, n_slots - len(paths))),
@@ -81,14 +99,14 @@ def fit_round(corpus: Corpus, slot, sample_weight, paths, key, *, n_slots, beta,
         key,
         decompose=decompose,
         rank=rank,
-        n_slots=n_slots,
+        nodes=(n_slots, n_words),
         word_scale=word_scale,
     )
 
 
-@partial(jax.jit, static_argnames=("decompose", "rank", "n_slots", "word_scale"))
-def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, rank, n_slots, word_scale):
-    moments = moments_from_weights(by_doc, by_word, weights, word_scale, offset=offset, n_nodes=n_slots)
+@partial(jax.jit, static_argnames=("decompose", "rank", "nodes", "word_scale"))
+def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, rank, nodes, word_scale):
+    moments = moments_from_weights(by_doc, by_word, weights, word_scale, offset=offset, nodes=nodes)
     keys = jax.vmap(lambda path: jax.random.fold_in(key, path))(paths)
     found = decompose(moments, rank, key=keys)
     real_words = jnp.arange(moments.m1.shape[-1]) < n_words
