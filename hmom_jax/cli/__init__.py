@@ -33,6 +33,7 @@ EXAMPLES = {
         "hmom convert docword.kos.txt kos.mtx",
         "hmom convert articles.hmom articles.nwk",
     ],
+    "bench": ["hmom bench articles.jsonl.gz --leaves 4 --repeats 1 --json speed.json"],
 }
 _ASSIGN_JSON = "one JSON object a line: document, label and, without --level, probability and keywords of the leaf"
 _EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 130 interrupted."
@@ -134,6 +135,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_input(convert)
     convert.add_argument("output", metavar="OUT", help="where to write")
     _add_text(convert)
+
+    bench = add("bench", commands.bench, "time trees on this machine, beside other tools")
+    bench.description = (
+        "Grow trees of the built-in corpus, or of INPUT, again and again; beside them scikit-learn and tomotopy, where "
+        "they are installed. Nothing compiled is kept, so that the first tree tells what a first tree takes."
+    )
+    _add_input(bench, nargs="?")
+    bench.add_argument("--leaves", type=_positive, default=16, metavar="N", help="number of leaves (default: 16)")
+    bench.add_argument("--repeats", type=_positive, default=5, metavar="N", help="rounds; the best counts (default: 5)")
+    _add_json(bench, "write the figures as JSON, to FILE or instead of the table")
+    bench.set_defaults(cache=False)
     return parser
 
 
@@ -196,8 +208,10 @@ def _whole(text: str, least: int, most: int | None = None, or_else: str = "") ->
     return number
 
 
-def _add_input(command) -> None:
-    command.add_argument("input", metavar="INPUT", help="a file, a folder of .txt files, or - for standard input")
+def _add_input(command, **how) -> None:
+    command.add_argument(
+        "input", metavar="INPUT", help="a file, a folder of .txt files, or - for standard input", **how
+    )
     group = command.add_argument_group("reading")
     group.add_argument("--format", choices=FORMATS, help="where the name does not tell (- is jsonl by default)")
     group.add_argument("--field", default="text", metavar="NAME", help="field or column of the text (default: text)")

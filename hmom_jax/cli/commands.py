@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from hmom_jax import datasets
+from hmom_jax.cli.bench import measure, report
 from hmom_jax.cli.machine import device_line, memory_needed, memory_there, watch_compilation
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
@@ -76,6 +77,26 @@ def assign(options) -> None:
                 record |= {"probability": round(float(best[number]), 6), "keywords": words[label]}
             sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
     work.say(f"{corpus.n_docs} documents assigned in {work.seconds():.1f} s")
+
+
+def bench(options) -> None:
+    """Time trees on this machine, beside other tools."""
+    work = _Work(options)
+    _check_folder(options.json)
+    labels = None
+    if options.input is None:
+        data = datasets.docstrings()
+        corpus, labels = Corpus.from_counts(data.counts, data.vocabulary), data.labels
+    else:
+        corpus = _read(options, work)
+    work.read(corpus)
+    found = measure(corpus, labels, options.leaves, options.repeats, work.say)
+    if options.json == "-":
+        print(json.dumps(found), flush=True)
+        return
+    if options.json:
+        write_text(options.json, json.dumps(found, indent=1) + "\n")
+    print(report(found), flush=True)
 
 
 def show(options) -> None:
