@@ -151,8 +151,10 @@ def tomotopy_hlda(data, seed):
 
     model = tomotopy.HLDAModel(depth=3, seed=seed)
     kept = _tomotopy(model, data, 200)
+    level = np.array([model.level(topic) for topic in range(model.k)])
+    deepest = lambda topics: int(topics[level[topics].argmax()])  # the topics of a document lie on one path
     labels = np.full(data.counts.shape[0], -1)
-    labels[kept] = [int(document.path[-1]) for document in model.docs]
+    labels[kept] = [deepest(np.asarray(document.topics)) for document in model.docs]
     return labels, None
 
 

@@ -2,7 +2,7 @@
 
 from hmom_jax import datasets
 from hmom_jax.cluster import Clustering, cluster
-from hmom_jax.corpus import Corpus, CorpusArrays
+from hmom_jax.corpus import Corpus, CorpusArrays, put_counts
 from hmom_jax.decompose import (
     Decomposition,
     random_projection,
@@ -15,7 +15,7 @@ from hmom_jax.errors import InputError
 from hmom_jax.io import load_tree, read_corpus
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
-from hmom_jax.tree import Node, Tree, grow_tree, split_confidence
+from hmom_jax.tree import Node, SoftTree, Tree, grow_tree, soft_assign, soft_tree, split_confidence
 from hmom_jax.whitening import Whitening, whiten
 
 from hmom_jax import metrics  # isort: skip  (needs the tree)
@@ -29,6 +29,7 @@ __all__ = [
     "Decomposition",
     "InputError",
     "Node",
+    "SoftTree",
     "Tree",
     "Whitening",
     "cluster",
@@ -38,10 +39,13 @@ __all__ = [
     "metrics",
     "population_moments",
     "project_simplex",
+    "put_counts",
     "random_projection",
     "read_corpus",
     "sidiwo",
     "single_topic_moments",
+    "soft_assign",
+    "soft_tree",
     "split_confidence",
     "svd_method",
     "tensor_power",

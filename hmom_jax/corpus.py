@@ -2,20 +2,22 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from hmom_jax.errors import InputError, check_nonnegative
-from hmom_jax.sparse import FoldedRows, fold_rows, geometric
+from hmom_jax.pytree import pytree
+from hmom_jax.sparse import FoldedRows, fold_rows, geometric, take_rows
+from hmom_jax.sparse_rules import transposable_product
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class CorpusArrays:
     """Counts laid out for products with X (``by_doc``) and with its transpose (``by_word``).
@@ -32,6 +34,45 @@ class CorpusArrays:
     def n_words(self) -> int:
         """Size of the vocabulary."""
         return self.by_word.n_rows
+
+
+@pytree
+@dataclass(frozen=True)
+class CountPlaces:
+    """Number of the count, from 1, at each entry of both layouts; 0 for padding. A pytree."""
+
+    by_doc: Int[Array, "..."] | np.ndarray
+    by_word: Int[Array, "..."] | np.ndarray
+
+
+def put_counts(
+    arrays: CorpusArrays, places: CountPlaces, counts: Float[Array, " nonzeros"] | np.ndarray
+) -> CorpusArrays:
+    """Return a corpus with other counts at the same places, differentiable in them.
+
+    Parameters
+    ----------
+    arrays, places
+        ``corpus.arrays`` and ``corpus.places``; pass them to ``jit`` as arguments.
+    counts
+        The counts, in the order of ``corpus.counts.data`` (row by row). May be traced. For soft counts that are dense,
+        make the corpus of a matrix of ones, and give the rows one after the other.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> from hmom_jax import Corpus, single_topic_moments
+    >>> corpus = Corpus.from_counts(np.array([[2.0, 0.0, 2.0], [0.0, 4.0, 0.0]]))
+    >>> def share(counts):  # of the first word
+    ...     return single_topic_moments(put_counts(corpus.arrays, corpus.places, counts)).m1[0]
+    >>> jax.grad(share)(corpus.counts.data).tolist()
+    [0.09375, -0.03125, -0.03125]
+    """
+    counts = jnp.concatenate([jnp.zeros(1, counts.dtype), jnp.asarray(counts)])
+    by_doc = replace(arrays.by_doc, count=take_rows(counts, places.by_doc))
+    by_word = replace(arrays.by_word, count=take_rows(counts, places.by_word))
+    length = transposable_product(by_doc, by_word, jnp.ones((arrays.n_words, 1), counts.dtype))[:, 0]
+    return CorpusArrays(by_doc, by_word, length)
 
 
 class Corpus:
@@ -151,38 +192,44 @@ class Corpus:
     @cached_property
     def by_doc(self) -> FoldedRows:
         """Layout for products with X; document rows padded to a geometric grid."""
-        indptr = self.counts.indptr
-        padded = np.concatenate([indptr, np.full(geometric(self.n_docs) - self.n_docs, indptr[-1])])
-        longest = int(np.diff(indptr).max(initial=1))
-        layout = fold_rows(
-            padded,
-            self.counts.indices,
-            self.counts.data,
-            capacity=geometric(self.nnz),
-            longest=longest,
-            dtype=self.dtype,
-        )
-        return jax.device_put(layout)
+        return _on_device(self._fold_docs(self.counts.data))
 
     @cached_property
     def arrays(self) -> CorpusArrays:
         """What compiled code sees: both layouts on the default device."""
-        csc = self.counts.tocsc()
-        by_word = fold_rows(
-            csc.indptr,
-            csc.indices,
-            csc.data,
-            capacity=geometric(self.nnz),
-            longest=geometric(self.n_docs),
-            dtype=self.dtype,
-        )
         length = self.pad(self.length).astype(self.dtype)
-        return CorpusArrays(self.by_doc, *jax.device_put((by_word, length)))
+        return CorpusArrays(self.by_doc, *_on_device((self._fold_words(self.counts.data), length)))
+
+    @cached_property
+    def places(self) -> CountPlaces:
+        """Where each count stands in ``arrays``: what :func:`put_counts` needs to put others there."""
+        numbers = np.arange(1, self.nnz + 1, dtype=np.int32)  # 0 is padding
+        return _on_device(CountPlaces(self._fold_docs(numbers).count, self._fold_words(numbers).count))
+
+    def _fold_docs(self, data: np.ndarray) -> FoldedRows:
+        """Lay out values at the places of the counts, by document."""
+        indptr = self.counts.indptr
+        padded = np.concatenate([indptr, np.full(geometric(self.n_docs) - self.n_docs, indptr[-1])])
+        longest = int(np.diff(indptr).max(initial=1))
+        capacity = geometric(self.nnz)
+        return fold_rows(padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype)
+
+    def _fold_words(self, data: np.ndarray) -> FoldedRows:
+        """Lay out values at the places of the counts, by word."""
+        csc = sp.csr_array((data, self.counts.indices, self.counts.indptr), shape=self.counts.shape).tocsc()
+        capacity, longest = geometric(self.nnz), geometric(self.n_docs)
+        return fold_rows(csc.indptr, csc.indices, csc.data, capacity=capacity, longest=longest, dtype=data.dtype)
 
     def pad(self, values: np.ndarray) -> np.ndarray:
         """Extend a vector or table over documents with zeros to the padded number of documents."""
         missing = self.by_doc.n_rows - len(values)
         return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
+
+
+def _on_device(arrays):
+    """Put arrays on the default device, also from inside a trace, which must not be kept as tracers."""
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(arrays)
 
 
 def _to_csr(counts) -> sp.csr_array:

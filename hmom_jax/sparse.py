@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from hmom_jax.errors import InputError
+from hmom_jax.pytree import pytree
 
 # Pieces that one step of a further level adds up.
 _FOLD = 8
@@ -41,7 +42,7 @@ _ROWS_PER_SECTION = 4
 _MOST_IN_TURN = 512
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class FoldedRows:
     """Rows of a sparse matrix, cut into pieces and folded.

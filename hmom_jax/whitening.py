@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.errors import InputError, default_key, is_traced
+from hmom_jax.implicit import inverse, kept_space, root, scaled_times
 from hmom_jax.keys import normal
 from hmom_jax.linalg import eigh, orthonormalise_tall
 from hmom_jax.models.moments import Moments
@@ -121,7 +122,8 @@ def check_positive(whitening: Whitening) -> None:
 
 @partial(jax.jit, static_argnames="rank")
 def _whiten(moments, key, tol, *, rank):
-    return whitening_from_eigenpairs(moments, *top_eigenpairs(moments, key, tol, rank), tol)
+    pairs = top_eigenpairs(jax.lax.stop_gradient(moments), key, tol, rank)
+    return whitening_from_eigenpairs(moments, *pairs, tol)
 
 
 class Eigenpairs(NamedTuple):
@@ -139,14 +141,15 @@ def whitening_from_eigenpairs(moments, values, vectors, residuals, next_value, n
     scale = moments.word_scale[..., None]
     void = values <= _positive_floor(values)
     safe = jnp.where(void, 1.0, values)
-    root = jnp.where(void, 0.0, jnp.sqrt(safe))[..., None, :]
-    inverse_root = jnp.where(void, 0.0, 1 / jnp.sqrt(safe))[..., None, :]
     unscale = jnp.where(scale > 0, 1 / jnp.where(scale > 0, scale, 1.0), 0.0)
     relative = jnp.where(void, 0.0, residuals / safe).max(-1)
+    vectors, matrix = kept_space(moments, values, vectors, void)
+    roots = root(matrix)
+    matmul = partial(jnp.matmul, precision="highest")
     return Whitening(
-        factor=unscale * vectors * root,
-        pinv=jnp.swapaxes(scale * vectors * inverse_root, -1, -2),
-        eigenvalues=values,
+        factor=unscale * matmul(vectors, roots),
+        pinv=jnp.swapaxes(scale * matmul(vectors, inverse(roots)), -1, -2),
+        eigenvalues=jnp.where(void, values, jnp.diagonal(matrix, axis1=-2, axis2=-1)),
         residual=relative,
         converged=(relative <= jnp.maximum(tol, _noise(values) / jnp.where(void, jnp.inf, safe).min(-1))),
         void=void,
@@ -168,10 +171,7 @@ def _noise(values):
 def top_eigenpairs(moments, key, tol, rank) -> Eigenpairs:
     """Return the algebraically largest eigenpairs of the scaled second moment."""
     scale = moments.word_scale[..., None]
-
-    def times(block):
-        return scale * moments.m2_times(scale * block)
-
+    times = partial(scaled_times, moments)
     shape = krylov_shape(rank)
     if scale.shape[-2] <= max(_DENSE_WORDS, (shape.capacity + 1) * shape.width):
         return _dense_eigenpairs(times, scale, rank)

@@ -26,7 +26,7 @@ def passes(traced) -> tuple[int, int]:
     while stack:
         jaxpr, looped = stack.pop()
         for equation in jaxpr.eqns:
-            if equation.params.get("name") == "product":
+            if "product" in (equation.params.get("name"), equation.primitive.name):
                 outside, inside = outside + (not looped), inside + looped
                 continue
             below = looped or equation.primitive.name in ("while", "scan")

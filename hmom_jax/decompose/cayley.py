@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.decompose.jacobi import jacobi
 from hmom_jax.decompose.objective import Solution, keep_void, off_diagonal, orthogonal_again, rotate
+from hmom_jax.decompose.stationary import SMOOTHING, gradient_field, newton_step
 from hmom_jax.keys import normal
 from hmom_jax.linalg import orthonormalise, solve_accretive
 
@@ -75,7 +76,7 @@ def cayley_rotation(
     from_descent = jnp.minimum(best, n_starts)
     chosen = jax.tree.map(lambda leaf: _take(leaf, from_descent, len(nodes)), found)
     stayed = (best > n_starts)[..., None, None]
-    return chosen._replace(rotation=jnp.where(stayed, swept, chosen.rotation))
+    return chosen._replace(rotation=newton_step(slices, jnp.where(stayed, swept, chosen.rotation)))
 
 
 def random_rotations(
@@ -137,13 +138,14 @@ def descend(
     dtype = slices.dtype
     rank = slices.shape[-1]
     double = jnp.finfo(dtype).bits == 64
-    last_epsilon, tol, rounding = (1e-6, 1e-8, 1e-14) if double else (1e-3, 1e-5, 5e-7)
+    last_epsilon = SMOOTHING[jnp.finfo(dtype).bits]
+    tol, rounding = (1e-8, 1e-14) if double else (1e-5, 5e-7)
     size = jnp.sqrt((slices**2).sum((-1, -2, -3)) / rank)[..., None]
     scaled = (slices / jnp.where(size > 0, size, 1.0)[..., None, None])[..., None, :, :, :]
     lanes = starts.shape[:-2]
 
     def evaluate(rotation, epsilon):
-        return _value_and_gradient(rotate(scaled, rotation), epsilon)
+        return gradient_field(rotate(scaled, rotation), epsilon)
 
     def keep_going(state: _State):
         return ~state.done.all() & (state.n_iter.max() < max_iter)
@@ -206,16 +208,6 @@ def descend(
     )
     state = jax.lax.while_loop(keep_going, advance, start)
     return Solution(state.rotation, state.done, state.n_iter, size * jnp.sqrt((state.gradient**2).sum((-1, -2))))
-
-
-def _value_and_gradient(rotated, epsilon):
-    """Return the smoothed objective and its Riemannian gradient, from slices already rotated."""
-    rank = rotated.shape[-1]
-    outside = jnp.broadcast_to(1 - jnp.eye(rank, dtype=rotated.dtype), (*rotated.shape[:-3], rank, rank))
-    norms = jnp.sqrt((rotated**2).sum(-3) + epsilon[..., None, None] ** 2)
-    weighted = rotated * (outside / norms)[..., None, :, :]
-    half = jnp.einsum("...rij,...rjk->...ik", rotated, weighted, precision="highest")
-    return (outside * norms).sum((-1, -2)), half - jnp.swapaxes(half, -1, -2)
 
 
 def _barzilai_borwein(move, change, n_iter):

@@ -34,7 +34,8 @@ def off_diagonal(
     >>> float(total), round(float(share), 3)
     (10.0, 0.909)
     """
-    norms = jnp.sqrt((rotate(slices, rotation) ** 2).sum(-3))
+    squares = (rotate(slices, rotation) ** 2).sum(-3)
+    norms = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)  # no NaN in derivatives at 0
     everything = norms.sum((-1, -2))
     objective = everything - jnp.trace(norms, axis1=-2, axis2=-1)
     return objective, objective / jnp.where(everything > 0, everything, 1.0)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from hmom_jax.decompose.objective import off_diagonal
 from hmom_jax.errors import InputError, is_traced
 from hmom_jax.models.moments import Moments
+from hmom_jax.pytree import pytree
 from hmom_jax.simplex import project_simplex
 from hmom_jax.whitening import Whitening
 
@@ -21,7 +22,7 @@ from hmom_jax.whitening import Whitening
 _WEIGHT_FLOOR = 1e-6
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Decomposition:
     """Topics and weights, with what is needed to judge them.
@@ -134,6 +135,8 @@ def finish(
     gram = jnp.einsum("...ij,...ik->...jk", rotation, rotation, precision="highest")
     batch, rank = weights.shape[:-1], weights.shape[-1]
     objective, relative = off_diagonal(slices, rotation)
+    # Diagnostics have no derivatives: some (largest entries, rounding) have none that would make sense.
+    violation, gram = jax.lax.stop_gradient((violation, gram))
     solved = jnp.ones(batch, bool) if converged is None else converged
     return Decomposition(
         topics=jnp.swapaxes(jnp.take_along_axis(topics, order[..., None], axis=-2), -1, -2),

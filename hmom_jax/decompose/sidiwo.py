@@ -15,6 +15,7 @@ from hmom_jax.decompose.method import check_count, run, whitened
 from hmom_jax.decompose.objective import Solution, compress, keep_void
 from hmom_jax.decompose.rank_two import closed_rotation, grid_rotation
 from hmom_jax.decompose.recovery import Decomposition, recover
+from hmom_jax.decompose.stationary import stationary
 from hmom_jax.errors import InputError
 from hmom_jax.keys import fold
 from hmom_jax.models.moments import Moments
@@ -93,10 +94,11 @@ def resolve_solver(solver: str, rank: int) -> str:
 @partial(jax.jit, static_argnames=("rank", "solver", "n_starts", "max_iter"))
 def _sidiwo(moments, key, tol, *, rank: int, solver: str, n_starts: int, max_iter: int) -> Decomposition:
     whitening, slices = whitened(moments, key, tol, rank)
+    held = jax.lax.stop_gradient(slices)
     if solver in _RANK_TWO:
-        return recover(moments, whitening, slices, _RANK_TWO[solver](slices))
-    found = _rotate(compress(slices), fold(key, 1), solver, n_starts, max_iter)
-    rotation = keep_void(found.rotation, whitening.void)
+        return recover(moments, whitening, slices, stationary(slices, _RANK_TWO[solver](held), squares=True))
+    found = _rotate(compress(held), fold(key, 1), solver, n_starts, max_iter)
+    rotation = stationary(slices, keep_void(found.rotation, whitening.void), squares=solver == "jacobi")
     return recover(
         moments, whitening, slices, rotation,
         converged=found.converged, n_iter=found.n_iter, gradient_norm=found.gradient_norm,

@@ -12,9 +12,10 @@ from jaxtyping import Array, Float
 
 from hmom_jax.errors import InputError, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale
+from hmom_jax.pytree import pytree
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class PopulationMoments:
     r"""$M_1 = M\omega$, $M_2 = M \Omega M'$, $M_3 = \sum_j \omega_j \mu_j^{\otimes 3}$, never formed."""

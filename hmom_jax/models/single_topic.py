@@ -20,14 +20,16 @@ from jaxtyping import Array, Float, Int
 from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
+from hmom_jax.pytree import pytree
 from hmom_jax.sparse import FoldedRows, product, shift
+from hmom_jax.sparse_rules import transposable_product
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
 # and for n_docs x columns of memory. Rank 2 needs 5, rank 9 the last that fits one pass.
 _CHUNK = 64
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class SingleTopicMoments:
     r"""Moments of a corpus, or of all nodes of a round (then arrays over words have a leading axis).
@@ -60,10 +62,14 @@ class SingleTopicMoments:
 
     def docs_times(self, block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "padded_docs columns"]:
         """Multiply X with a block; each document reads its own node's section."""
+        if self.offset is None:
+            return transposable_product(self.by_doc, self.by_word, block)
         return product(self.by_doc, block.reshape(-1, block.shape[-1]))
 
     def words_times(self, block: Float[Array, "padded_docs columns"]) -> Float[Array, "*nodes n_words columns"]:
         """Multiply the transpose of X with a block, each node's documents apart."""
+        if self.offset is None:
+            return transposable_product(self.by_word, self.by_doc, block)
         return _sums_by_word(self.by_word, block, self.offset, self.m1.shape)
 
     @jax.jit
@@ -129,7 +135,7 @@ def _by_columns(function, block):
 
 def single_topic_moments(
     corpus: Corpus | CorpusArrays,
-    beta: float | int | Float[Array, ""] = 0.0,
+    beta: float | int | Float[Array, ""] | np.ndarray = 0.0,
     membership=None,
     word_scale=None,
 ) -> SingleTopicMoments:
@@ -218,17 +224,22 @@ def moments_from_weights(
     ``nodes``: the number of nodes, and of words of each.
     """
     weights = jnp.asarray(weights)
-    shape = (by_word.n_rows,) if nodes is None else nodes
-    if offset is not None:
+    if nodes is None:
+        sums = _word_sums(by_word, by_doc, weights.T)
+    else:
         by_doc = shift(by_doc, offset)
-    m1, diag2, diag3 = jnp.moveaxis(_sums_by_word(by_word, weights.T, offset, shape), -1, 0)
+        sums = _sums_by_word(by_word, weights.T, offset, nodes)
+    m1, diag2, diag3 = jnp.moveaxis(sums, -1, 0)
     scale = resolve_scale(word_scale, m1)
     return SingleTopicMoments(by_doc, by_word, offset, weights[1], weights[2], m1, diag2, diag3, scale)
 
 
+_word_sums = jax.jit(transposable_product)
+
+
 @partial(jax.jit, static_argnames="shape")
 def _sums_by_word(by_word: FoldedRows, block, offset, shape):
-    """Multiply the transpose of X with a block; ``shape`` is that of a vector over words, or over nodes and words.
+    """Multiply the transpose of X with a block; ``shape`` is that of a table over nodes and words.
 
     Where nodes share the rows of the words, each has columns of its own, zero for the documents of the others: a few
     more columns cost less than laying the nonzeros out anew.
