@@ -324,6 +324,75 @@ class Tree:
 
         return to_pandas(self, table, n_words)
 
+    def to_html(
+        self,
+        path=None,
+        *,
+        documents=None,
+        corpus: Corpus | None = None,
+        labels=None,
+        times=None,
+        confidence=None,
+        title: str = "Topic tree",
+        n_words: int = 20,
+        n_documents: int = 5,
+    ) -> str:
+        """Return the tree as one page of HTML, and write it to ``path`` (atomically) where one is given.
+
+        The page needs no network and no other file: a tree to open and close, the words of each node by relevance,
+        and a search. What else is given is shown too; all of it goes by the training documents, in their order.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        documents
+            Texts or titles, one string per document: some stand for each node, and the search finds them. Excerpts
+            of 240 characters are kept, of as many documents as keep the page small.
+        corpus
+            The training corpus, by which documents are chosen that stand for a node; by default the words of
+            ``documents`` are counted.
+        labels
+            A label per document: the page shows their shares in each node.
+        times
+            A number (a year, say) or a date per document: the page shows the share of each node over time.
+        confidence
+            A value per node, from :func:`~hmom_jax.split_confidence`; by default what that has left in the nodes.
+        title
+            Heading of the page.
+        n_words, n_documents
+            Words and documents per node.
+
+        Examples
+        --------
+        >>> import hmom_jax as hm
+        >>> texts = ["cats chase mice", "dogs chase cats", "stocks and bonds", "bonds or stocks"] * 5
+        >>> tree = hm.grow_tree(hm.read_corpus(texts, min_df=1), n_leaves=2)
+        >>> page = tree.to_html(documents=texts, title="Pets & money")  # to_html("tree.html") writes a file
+        >>> "<title>Pets &amp; money</title>" in page
+        True
+        """
+        from hmom_jax.report import tree_page
+
+        return tree_page(
+            self,
+            path,
+            documents=documents,
+            corpus=corpus,
+            labels=labels,
+            times=times,
+            confidence=confidence,
+            title=title,
+            n_words=n_words,
+            n_documents=n_documents,
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the tree for notebooks: nested lists that unfold."""
+        from hmom_jax.report import static_tree
+
+        return static_tree(self)
+
     def save(self, path) -> None:
         """Write the tree to one file, atomically; :func:`~hmom_jax.load_tree` reads it back."""
         from hmom_jax.io.model import save_tree
