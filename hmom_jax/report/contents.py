@@ -1,7 +1,7 @@
 """What the page holds: words, documents and shares per node, as plain values that JSON can carry."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import Counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,13 @@ _PRIOR_LENGTH = 30  # words; without it, documents of one good word would repres
 
 
 class Given(NamedTuple):
-    """What :meth:`Tree.to_html` is given beside the tree; all optional."""
+    """What :meth:`Tree.to_html` is given beside the tree: lists or arrays, or None."""
 
-    corpus: Corpus | None = None
-    documents: Sequence[str] | None = None
-    labels: Sequence | None = None
-    times: Sequence | None = None
-    confidence: Sequence[float] | None = None
+    corpus: Corpus | None
+    documents: Any
+    labels: Any
+    times: Any
+    confidence: Any
 
 
 def page_contents(tree: Tree, given: Given, *, n_words: int, n_documents: int) -> dict:
@@ -242,11 +242,10 @@ def _labels(tree: Tree, labels) -> dict:
         raise InputError("labels must have one value per document; got one string.")
     labels = ["(none)" if label is None or label != label else str(label) for label in labels]
     _check_length(tree, "labels", labels)
-    names, numbers = np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)
-    order = np.argsort(-np.bincount(numbers), kind="stable")
-    place = np.empty(len(names), np.int64)
-    place[order] = np.arange(len(names))
-    numbers, names = place[numbers], names[order].tolist()
+    times = Counter(labels)
+    names = sorted(times, key=lambda name: (-times[name], name))
+    place = {name: number for number, name in enumerate(names)}
+    numbers = np.array([place[label] for label in labels], np.int64)
     if len(names) > _MAX_LABELS:
         names = [*names[: _MAX_LABELS - 1], f"{len(names) - _MAX_LABELS + 1} others"]
         numbers = np.minimum(numbers, _MAX_LABELS - 1)
@@ -261,7 +260,7 @@ def _counts(tree: Tree, numbers: np.ndarray, n_values: int) -> list:
     return [[int(x) for value in np.flatnonzero(row) for x in (value, row[value])] for row in table]
 
 
-def _check_length(tree: Tree, name: str, values: Iterable) -> None:
+def _check_length(tree: Tree, name: str, values) -> None:
     try:
         length = len(values)
     except TypeError:

@@ -16,7 +16,8 @@ from hmom_jax.files import write_text
 from hmom_jax.report.contents import Given, page_contents
 from hmom_jax.tree.tree import Tree
 
-_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_UNSAFE = re.compile("[<>&\u2028\u2029]")
+_LONE = re.compile("[\ud800-\udfff]")  # halves of characters, which no file of UTF-8 can hold
 _MAX_STATIC = 300  # nodes in the static tree
 
 
@@ -63,15 +64,15 @@ def tree_page(
 
 def static_tree(tree: Tree, n_words: int = 8) -> str:
     """Return the tree as nested lists that unfold, without script or style sheet."""
-    count = 0
+    drawn = 1
 
     def draw(node) -> str:
-        nonlocal count
-        count += 1
+        nonlocal drawn
         words = "(all documents)" if node.parent is None else " ".join(tree.keywords(node, n_words))
         line = f"<b>{node.n_docs:,}</b> {_escape(words)}"
-        if node.is_leaf or count + len(node.children) > _MAX_STATIC:
+        if node.is_leaf or drawn + len(node.children) > _MAX_STATIC:
             return f"<li>{line}{'' if node.is_leaf else ' …'}</li>"
+        drawn += len(node.children)
         below = "".join(draw(tree.nodes[child]) for child in node.children)
         return (
             f"<li><details{' open' if node.depth < 3 else ''}><summary>{line}</summary><ul>{below}</ul></details></li>"
@@ -91,11 +92,12 @@ def _hash(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape text for HTML; what no file of UTF-8 can hold becomes a question mark."""
-    return html.escape(re.sub("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]", "\ufffd", text))
+    """Escape text for HTML; what HTML cannot hold is replaced."""
+    return html.escape(_LONE.sub("\ufffd", re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "\ufffd", text)))
 
 
 def _json(value) -> str:
     """Return JSON in which nothing can end a script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    escaped = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _LONE.sub("\ufffd", escaped)

@@ -349,6 +349,7 @@
       reveal(nodes[state.picked]);
       at("found").textContent = "";
       at("results").hidden = true;
+      at("results").replaceChildren();
       at("detail").hidden = false;
       nameRows();
       layOut();

@@ -1,7 +1,5 @@
 """Times in bins: years, months or days, or plain numbers."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from hmom_jax.errors import InputError
@@ -9,7 +7,7 @@ from hmom_jax.errors import InputError
 _MAX_BINS = 40
 
 
-def time_bins(times: Sequence) -> tuple[np.ndarray, list[str]]:
+def time_bins(times) -> tuple[np.ndarray, list[str]]:
     """Sort times into at most 40 bins of equal width.
 
     Parameters
