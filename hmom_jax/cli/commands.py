@@ -71,7 +71,8 @@ def tree(options) -> None:
         documents = excerpts.texts or None  # counts have no text
         grown.to_html(options.html, documents=documents, corpus=corpus, title=_title(options.input))
     _output(grown, options.json, options.words)
-    work.finish(grown, f"saved as {options.save}" if options.save else "not saved (--save FILE)")
+    outcome = f"saved as {options.save}" if options.save else "not saved (--save FILE)"
+    work.finish(grown, outcome + (f"; open {options.html} in a browser" if options.html else ""))
 
 
 def assign(options) -> None:
