@@ -9,10 +9,12 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.report.times import time_bins
 from hmom_jax.text import count_words
+from hmom_jax.tree.keywords import CONTRASTS, relevance_scores
 from hmom_jax.tree.tree import Tree
 
 RELEVANCES = np.linspace(0, 1, 21)  # the steps of the slider: words are kept for these
 LEAST_RELEVANCE = 1e-3  # in place of 0, where all words that occur nowhere else would tie
+FIRST_RELEVANCE, FIRST_CONTRAST = 0.4, "both"  # what the page begins with: tells siblings apart (bench/keywords.py)
 _UNIT = 1e4  # logarithms are stored as whole numbers of 1e-4: five digits instead of seventeen
 _MAX_WORDS = 20_000  # in the search; the words of the bars come on top
 _MAX_LABELS = 30
@@ -45,6 +47,9 @@ def page_contents(tree: Tree, given: Given, *, n_words: int, n_documents: int) -
         "shown": n_words,
         "unit": _UNIT,
         "leastRelevance": LEAST_RELEVANCE,
+        "relevance": FIRST_RELEVANCE,
+        "contrast": FIRST_CONTRAST,
+        "contrasts": CONTRASTS,
         "nodes": _nodes(tree, given.confidence),
     }
     contents |= _words(tree, terms)
@@ -87,22 +92,14 @@ class _Terms(NamedTuple):
 
 
 def _terms(tree: Tree, node, n_words: int) -> _Terms:
-    """Return every word that some step of the slider brings among the first, against the corpus or the parent."""
+    """Return every word that some step of the slider brings among the first, against the corpus, the parent or both."""
     known = np.flatnonzero((tree.word_probability > 0) & (node.topic > 0))
-    here = np.log(node.topic[known].astype(np.float64))
-    corpus = np.log(tree.word_probability[known].astype(np.float64))
-    parent = corpus
-    if node.parent is not None:
-        above = tree.nodes[node.parent]
-        # A parent is the mixture of its children: this much of a word it has from this child alone.
-        least = here + np.log(max(node.n_docs, 1) / max(above.n_docs, node.n_docs, 1))
-        with np.errstate(divide="ignore"):
-            parent = np.maximum(np.log(above.topic[known].astype(np.float64)), least)
+    here, corpus, parent = tree.word_logarithms(node, known)
     wanted = np.zeros(len(known), bool)
-    for base in (corpus, parent) if node.parent is not None else (corpus,):
+    for contrast in CONTRASTS if node.parent is not None else ("corpus",):
         for relevance in np.maximum(RELEVANCES, LEAST_RELEVANCE):
-            score = (1 - relevance) * base - here
-            wanted[np.argpartition(score, n_words - 1)[:n_words] if n_words < len(known) else slice(None)] = True
+            score = relevance_scores(here, corpus, parent, relevance, contrast)
+            wanted[np.argpartition(-score, n_words - 1)[:n_words] if n_words < len(known) else slice(None)] = True
     return _Terms(known[wanted], here[wanted], parent[wanted])
 
 

@@ -39,8 +39,8 @@
   const path = (node) => (node.parent === null ? [node] : [...path(nodes[node.parent]), node]);
   const depth = Math.max(...nodes.map((node) => node.level));
 
-  // ---- Words: relevance is lambda log p(w|node) + (1 - lambda) log (p(w|node) / p(w)).
-  const state = { picked: 0, relevance: 0.7, base: "corpus", query: "", more: 0 };
+  // ---- Words: relevance is lambda log p(w|node) + (1 - lambda) log (p(w|node) / q(w)), q the corpus, the parent or both.
+  const state = { picked: 0, relevance: data.relevance, contrast: data.contrast, query: "", more: 0 };
   for (const [id, terms] of data.terms.entries()) {
     let word = 0;
     nodes[id].terms = terms.word.map((step, i) => {
@@ -51,7 +51,8 @@
   }
   const ranked = (node) => {
     const weight = 1 - Math.max(state.relevance, data.leastRelevance);
-    const score = (term) => term.here - weight * term[state.base];
+    const ofParent = data.contrasts[state.contrast];
+    const score = (term) => term.here - weight * ((1 - ofParent) * term.corpus + ofParent * term.parent);
     return [...node.terms].sort((a, b) => score(b) - score(a) || a.word - b.word).slice(0, data.shown);
   };
   let ranking = [];
@@ -183,7 +184,7 @@
   const showWords = () => {
     const node = nodes[state.picked], list = at("words");
     const terms = ranking[node.id];
-    const p = (term) => Math.exp(term.here), base = (term) => Math.exp(term[state.base]);
+    const p = (term) => Math.exp(term.here), base = (term) => Math.exp(state.contrast === "parent" ? term.parent : term.corpus);
     const most = Math.max(...terms.map((term) => Math.max(p(term), base(term))), 1e-12);
     list.replaceChildren(...terms.map((term) => {
       const item = make("li"), word = lit(make("button", "plain name text"), data.words[term.word]);
@@ -200,7 +201,7 @@
       return item;
     }));
     at("relevance-value").textContent = state.relevance.toFixed(2);
-    at("there-name").textContent = state.base === "corpus" ? "in all documents" : "in the parent node";
+    at("there-name").textContent = state.contrast === "parent" ? "in the parent node" : "in all documents";
   };
 
   const showLabels = (node) => {
@@ -521,13 +522,13 @@
     frame = requestAnimationFrame(() => { rank(); nameRows(); show(); });
   };
   at("relevance").addEventListener("input", (event) => { state.relevance = Number(event.target.value); rerank(); });
-  at("base").addEventListener("change", (event) => { state.base = event.target.value; rerank(); });
+  at("contrast").addEventListener("change", (event) => { state.contrast = event.target.value; rerank(); });
 
   // ---- Begin.
   const leaves = nodes.filter((node) => !node.children.length).length;
   at("summary").textContent = `${plural(data.nDocs, "document")} · ${plural(data.vocabulary, "word")} · ${plural(leaves, "leaf").replace("leafs", "leaves")}`;
   at("relevance").value = state.relevance; // browsers keep what was chosen before a reload
-  at("base").value = state.base;
+  at("contrast").value = state.contrast;
   rank();
   nameRows();
   openFirst();

@@ -11,6 +11,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.tree.effective import Effective, EffectiveCorpus
+from hmom_jax.tree.keywords import check_contrast, parent_logarithm, relevance_scores
 from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
 
 
@@ -254,11 +255,23 @@ class Tree:
         model = None if self.model is None else self.model._replace(node=place[self.model.node])
         return replace(self, nodes=nodes, doc_node=place[self.doc_node], model=model, metadata=dict(self.metadata))
 
-    def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7) -> list[str]:
+    def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7, contrast: str = "corpus") -> list[str]:
         r"""Return the words of highest relevance at a node.
 
-        $\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / p(w))$; 1 ranks by
+        $\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / q(w))$; 1 ranks by
         probability alone, 0 by lift alone.
+
+        Parameters
+        ----------
+        node
+            A node, or its number.
+        n
+            How many words.
+        relevance
+            $\lambda$, from 0 to 1.
+        contrast
+            What $q$ is: ``"corpus"``, $p(w)$; ``"parent"``, $p(w \mid \text{parent})$; ``"both"``, their geometric
+            mean, which with a relevance of 0.4 tells siblings apart best (and is how :meth:`to_html` begins).
 
         References
         ----------
@@ -269,11 +282,22 @@ class Tree:
             raise InputError(f"relevance must lie between 0 and 1; got {relevance}.")
         if n < 0:
             raise InputError(f"n must not be negative; got {n}.")
+        check_contrast(contrast)
         seen = np.flatnonzero(self.word_probability > 0)
-        log_topic = np.log(node.topic[seen].astype(np.float64))
-        score = log_topic - (1 - relevance) * np.log(self.word_probability[seen])
+        here, corpus, parent = self.word_logarithms(node, seen)
+        score = relevance_scores(here, corpus, parent, relevance, contrast)
         best = seen[np.argsort(-score, kind="stable")[:n]]
         return self.vocabulary[best].tolist()
+
+    def word_logarithms(self, node: Node, words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Return $\log p(w \mid \text{node})$, $\log p(w)$ and $\log p(w \mid \text{parent})$ of some words."""
+        here = np.log(node.topic[words].astype(np.float64))
+        corpus = np.log(self.word_probability[words])
+        if node.parent is None:
+            return here, corpus, corpus
+        above = self.nodes[node.parent]
+        share = max(node.n_docs, 1) / max(above.n_docs, node.n_docs, 1)
+        return here, corpus, parent_logarithm(here, above.topic[words], share, corpus)
 
     def to_dict(self, n_words: int = 10) -> dict:
         """Return the tree as nested dictionaries of plain Python values."""

@@ -167,10 +167,10 @@ def test_slider_and_comparison_rank_the_words_anew(page, demo):
         page.slide(relevance)
         assert_best_words(tree, 2, page.texts("#words .name"), relevance)
         assert page.texts("#node-2 .text") == [" ".join(page.texts("#words .name")[:8])]
-    before = page.texts("#words .number")
-    page.one("#base option[value=parent]").click()
-    page.settle("document.getElementById('there-name').textContent === 'in the parent node'")
-    assert page.texts("#words .number") != before
+    for contrast, name in (("parent", "in the parent node"), ("corpus", "in all documents")):
+        page.one(f"#contrast option[value={contrast}]").click()
+        page.settle(f"document.getElementById('there-name').textContent === '{name}'")
+        assert_best_words(tree, 2, page.texts("#words .name"), 0.35, contrast)
 
 
 def test_breadcrumbs_children_and_overview_lead_through_the_tree(page, demo):

@@ -10,6 +10,7 @@ import pytest
 
 import hmom_jax as hm
 from hmom_jax.report.contents import RELEVANCES
+from hmom_jax.tree.keywords import relevance_scores
 from tests.report.trees import HOSTILE, assert_best_words, made_tree
 
 TEXTS = [
@@ -47,35 +48,26 @@ class Elements(HTMLParser):
         self.attributes += [name for name, _ in attributes]
 
 
-def words_at(contents: dict, node: int, relevance: float, base: str = "corpus") -> list[str]:
+def words_at(contents: dict, node: int, relevance: float, contrast: str) -> list[str]:
     """Rank the words of a node as the page does."""
     terms = contents["terms"][node]
     number = np.cumsum(terms["word"])
     here, parent = (-np.array(terms[name]) / contents["unit"] for name in ("here", "parent"))
-    against = parent if base == "parent" else -np.array(contents["probability"])[number] / contents["unit"]
-    score = here - (1 - max(relevance, contents["leastRelevance"])) * against
+    corpus = -np.array(contents["probability"])[number] / contents["unit"]
+    score = relevance_scores(here, corpus, parent, max(relevance, contents["leastRelevance"]), contrast)
     return [contents["words"][i] for i in number[np.lexsort((number, -score))][: contents["shown"]]]
 
 
-@pytest.mark.parametrize("relevance", [0.05, 0.35, 0.7, 1.0])
-def test_every_step_of_the_slider_finds_the_words_that_the_tree_has(relevance):
+@pytest.mark.parametrize("contrast", ["corpus", "both", "parent"])
+@pytest.mark.parametrize("relevance", [0.05, 0.4, 0.7, 1.0])
+def test_every_step_of_the_slider_finds_the_words_that_the_tree_has(relevance, contrast):
     tree = made_tree(12, 3000)
     contents = data_of(tree.to_html())
     assert relevance in np.round(RELEVANCES, 2)
     for node in tree.nodes[1:]:
-        words = words_at(contents, node.id, relevance)
+        words = words_at(contents, node.id, relevance, contrast)
         assert len(words) == 20
-        assert_best_words(tree, node.id, words, relevance)
-
-
-def test_words_against_the_parent_are_all_there():
-    tree = made_tree(12, 3000)
-    contents = data_of(tree.to_html())
-    for node in tree.nodes[1:]:
-        above = tree.nodes[node.parent]
-        score = np.log(node.topic) - 0.5 * np.log(above.topic)
-        best = set(tree.vocabulary[np.argsort(-score)[:20]])
-        assert len(best - set(words_at(contents, node.id, 0.5, "parent"))) <= 1  # the last may be a near tie
+        assert_best_words(tree, node.id, words, relevance, contrast)
 
 
 def test_hostile_text_stays_text():

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hmom_jax import Tree
+from hmom_jax.tree.keywords import relevance_scores
 from hmom_jax.tree.tree import Node, number_depth_first
 
 HOSTILE = [
@@ -63,11 +64,12 @@ def made_tree(n_leaves: int, n_words: int, seed: int = 0, n_docs: int = 1000, vo
     return Tree(nodes, words, new[place], nodes[0].topic, "robust")
 
 
-def assert_best_words(tree: Tree, node: int, words: list[str], relevance: float = 0.7) -> None:
+def assert_best_words(tree: Tree, node: int, words: list[str], relevance: float = 0.4, contrast: str = "both") -> None:
     """Check that the words are those of highest relevance, in order; the page's rounding may swap near ties."""
     number = {word: i for i, word in enumerate(tree.vocabulary)}
-    score = np.log(tree.nodes[node].topic) - (1 - relevance) * np.log(tree.word_probability)
-    best = tree.keywords(node, len(words), relevance=relevance)
+    here, corpus, parent = tree.word_logarithms(tree.nodes[node], np.arange(len(tree.vocabulary)))
+    score = relevance_scores(here, corpus, parent, relevance, contrast)
+    best = tree.keywords(node, len(words), relevance, contrast)
     assert len(set(words)) == len(words)
     found, truth = (score[[number[word] for word in chosen]] for chosen in (words, best))
     np.testing.assert_allclose(found, truth, atol=3e-4)
