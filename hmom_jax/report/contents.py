@@ -14,7 +14,7 @@ from hmom_jax.tree.tree import Tree
 
 RELEVANCES = np.linspace(0, 1, 21)  # the steps of the slider: words are kept for these
 LEAST_RELEVANCE = 1e-3  # in place of 0, where all words that occur nowhere else would tie
-FIRST_RELEVANCE, FIRST_CONTRAST = 0.4, "both"  # what the page begins with: tells siblings apart (bench/keywords.py)
+FIRST_RELEVANCE, FIRST_CONTRAST = 0.4, "both"  # what the page begins with: siblings share few words then
 _UNIT = 1e4  # logarithms are stored as whole numbers of 1e-4: five digits instead of seventeen
 _MAX_WORDS = 20_000  # in the search; the words of the bars come on top
 _MAX_LABELS = 30

@@ -507,8 +507,17 @@
     if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   });
   const openAll = () => { nodes.forEach((node) => node.children.length && open.add(node.id)); layOut(); };
+  at("up").addEventListener("click", () => {
+    rows[state.picked].focus({ preventScroll: true });
+    rows[state.picked].scrollIntoView({ block: "center" });
+  });
   at("open-all").addEventListener("click", openAll);
-  at("close-all").addEventListener("click", () => { openFirst(); if (depth > 2) { open.clear(); open.add(0); } if (!visible(nodes[state.picked])) pick(0); layOut(); });
+  at("close-all").addEventListener("click", () => {
+    open.clear();
+    open.add(0);
+    if (!visible(nodes[state.picked])) pick(0);
+    layOut();
+  });
   at("more").addEventListener("click", () => {
     const seen = at("documents").children.length;
     state.more += 20;

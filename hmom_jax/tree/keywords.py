@@ -9,7 +9,7 @@ import numpy as np
 from hmom_jax.errors import InputError
 
 # Share of the parent in log q; the rest is the corpus. Against the parent alone, words come up that are common in the
-# corpus and merely rare in the sibling; half and half tells siblings apart and stays coherent (bench/keywords.py).
+# corpus and merely rare in the sibling, and coherence falls (bench/results/keywords.md).
 CONTRASTS = {"corpus": 0.0, "both": 0.5, "parent": 1.0}
 
 

@@ -271,7 +271,7 @@ class Tree:
             $\lambda$, from 0 to 1.
         contrast
             What $q$ is: ``"corpus"``, $p(w)$; ``"parent"``, $p(w \mid \text{parent})$; ``"both"``, their geometric
-            mean, which with a relevance of 0.4 tells siblings apart best (and is how :meth:`to_html` begins).
+            mean. :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
 
         References
         ----------
