@@ -320,7 +320,7 @@ def test_a_tree_of_five_hundred_nodes_stays_smooth(browser, tmp_path):
           done(Math.max(...times));
         })();
     """)
-    assert slowest < 1000  # a tenth of it where nothing else runs
+    assert slowest < 1000  # 60 to 170 ms were measured on two busy cores
     page.assert_quiet()
 
 
