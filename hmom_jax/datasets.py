@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import warnings
 from functools import cache
 from typing import NamedTuple
@@ -29,6 +30,8 @@ class Dataset(NamedTuple):
         Names of the classes.
     topics, weights
         Parameters the corpus was drawn from, topics in columns; None for real text.
+    documents
+        Name and first line of each document; None where there is no text.
     """
 
     counts: sp.csr_array
@@ -37,6 +40,7 @@ class Dataset(NamedTuple):
     label_names: np.ndarray
     topics: np.ndarray | None = None
     weights: np.ndarray | None = None
+    documents: np.ndarray | None = None
 
 
 def hierarchical_topics(
@@ -127,40 +131,48 @@ def docstrings(min_tokens: int = 30) -> Dataset:
     min_tokens
         Leave out documentation with fewer words than this.
     """
-    texts, labels = [], []
+    texts, labels, titles = [], [], []
     # All modules before the first docstring: importing SciPy edits documentation of NumPy.
     modules = {package: _public_modules(package) for package in _PACKAGES}
     for package in _PACKAGES:
-        for label, text in _documentation(package, modules[package]):
+        for label, name, text in _documentation(package, modules[package]):
             if len(text.split()) >= min_tokens:
                 texts.append(text)
                 labels.append(label)
+                titles.append(f"{label}.{name}: {_summary(text)}")
     counts, vocabulary = count_words(texts, stop_words=ENGLISH_STOP_WORDS | set(_FORMAT_WORDS))
     names, numbers = np.unique(np.array(labels), return_inverse=True)
-    return Dataset(counts, vocabulary, numbers, names)
+    return Dataset(counts, vocabulary, numbers, names, documents=np.array(titles))
+
+
+def _summary(text: str) -> str:
+    """Return the first paragraph of a docstring that is not a signature."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
+    prose = [paragraph for paragraph in paragraphs if not re.match(r"[\w.]+\(", paragraph)]
+    return (prose or paragraphs or [""])[0]
 
 
 def _documentation(package: str, modules):
-    """Yield (module, docstring) of all public objects in the modules of a package, each docstring once."""
+    """Yield (module, name, docstring) of all public objects in the modules of a package, each docstring once."""
     seen = set()
     for module in modules:
         label = ".".join(module.__name__.split(".")[:2])
         for name, item in sorted(vars(module).items()):
             if name.startswith("_") or not _belongs(item, package):
                 continue
-            yield from _fresh(label, item, seen)
+            yield from _fresh(label, name, item, seen)
             if inspect.isclass(item):
                 for attribute, method in sorted(vars(item).items()):
                     if not attribute.startswith("_") and callable(method):
-                        yield from _fresh(label, method, seen)
+                        yield from _fresh(label, f"{name}.{attribute}", method, seen)
 
 
-def _fresh(label, item, seen):
+def _fresh(label, name, item, seen):
     """Yield the documentation of an object unless it has been seen (modules re-export each other)."""
     text = inspect.getdoc(item) if callable(item) else None
     if text and text not in seen:
         seen.add(text)
-        yield label, text
+        yield label, name, text
 
 
 def _belongs(item, package: str) -> bool:

@@ -16,9 +16,9 @@ DONE, WRONG_INPUT, OUT_OF_MEMORY, INTERRUPTED = 0, 2, 3, 130
 
 # Run by a test, in this order.
 EXAMPLES = {
-    "demo": ["hmom demo", "hmom demo --leaves auto --json docs.json"],
+    "demo": ["hmom demo", "hmom demo --leaves auto --json docs.json --html docs.html"],
     "tree": [
-        "hmom tree articles.jsonl.gz --leaves 32 --save articles.hmom",
+        "hmom tree articles.jsonl.gz --leaves 32 --save articles.hmom --html articles.html",
         "hmom tree articles.csv --field body --stop-words english+german --max-words 5000",
         "hmom tree docword.kos.txt --depth 3 --json kos.json",
         "cat articles.jsonl | hmom tree - --leaves auto --json > tree.json",
@@ -27,7 +27,7 @@ EXAMPLES = {
         "hmom assign articles.hmom new.jsonl > leaves.txt",
         "hmom assign articles.hmom new.jsonl --json | head -n 2",
     ],
-    "show": ["hmom show articles.hmom --leaves 8 --words 5", "hmom show articles.hmom --json > tree.json"],
+    "show": ["hmom show articles.hmom --leaves 8 --words 5", "hmom show articles.hmom --html articles.html"],
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",
@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     size.add_argument("--leaves", type=_leaves, default=16, metavar="N|auto", help="number of leaves (default: 16)")
     size.add_argument("--depth", type=_positive, metavar="N", help="the paper's tree: N successive splits")
     _add_json(demo, "where to write the tree (default: tree.json)", default="tree.json", metavar="FILE")
+    _add_html(demo, "where to write the page to look at (default: tree.html)", default="tree.html")
 
     tree = add("tree", commands.tree, "grow a tree of your documents")
     tree.description = "Grow a topic tree of text or counts, print it, and save it."
@@ -112,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
     _add_words(tree)
     _add_json(tree, "write the tree as JSON, to FILE or instead of the drawing")
+    _add_html(tree, "write the tree as a page to look at, with excerpts of the documents where INPUT is text")
     _add_text(tree)
 
     assign = add("assign", commands.assign, "sort documents into the leaves of a saved tree")
@@ -126,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--leaves", type=_positive, metavar="N", help="cut the tree back to N leaves")
     _add_words(show)
     _add_json(show, "write the tree as JSON, to FILE or instead of the drawing")
+    _add_html(show, "write the tree as a page to look at; a saved tree has no documents")
 
     convert = add("convert", commands.convert, "turn text or counts into other counts, or a tree into JSON or Newick")
     convert.description = (
@@ -255,3 +258,7 @@ def _add_words(command) -> None:
 
 def _add_json(command, what: str, default=None, metavar="FILE") -> None:
     command.add_argument("--json", nargs="?", const="-", default=default, metavar=metavar, help=what)
+
+
+def _add_html(command, what: str, default=None) -> None:
+    command.add_argument("--html", default=default, metavar="FILE", help=what)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -18,7 +19,9 @@ from hmom_jax.files import write_text
 from hmom_jax.io import load_tree, read_corpus, write_counts
 from hmom_jax.io.lines import Problems
 from hmom_jax.io.vocabulary import read_vocabulary
+from hmom_jax.report.contents import EXCERPT_SOURCE
 from hmom_jax.stop_words import STOP_WORDS
+from hmom_jax.text import tokenise
 from hmom_jax.tree import Tree, grow_tree
 from hmom_jax.tree.robust import AUTO_LEAVES
 
@@ -28,13 +31,21 @@ _LARGE = 2**30  # runs that need more than this say so beforehand
 def demo(options) -> None:
     """Grow the tree of the documentation of NumPy, SciPy and JAX."""
     work = _Work(options)
-    _check_folder(options.json)
+    for path in (options.json, options.html):
+        _check_folder(path)
     data = datasets.docstrings()
     corpus = Corpus.from_counts(data.counts, data.vocabulary)
     work.read(corpus)
     grown = work.grow(corpus, **_size(options))
+    grown.to_html(
+        options.html,
+        documents=data.documents,
+        corpus=corpus,
+        labels=data.label_names[data.labels],
+        title="Documentation of NumPy, SciPy and JAX",
+    )
     _output(grown, options.json)
-    work.finish(grown, f"tree written to {options.json}")
+    work.finish(grown, f"tree written to {options.json}; open {options.html} in a browser")
 
 
 def tree(options) -> None:
@@ -42,9 +53,12 @@ def tree(options) -> None:
     if options.method == "paper" and options.depth is None:
         raise InputError("--method paper needs --depth N, the number of successive splits (and no --leaves).")
     work = _Work(options)
-    for path in (options.save, options.json):
+    for path in (options.save, options.json, options.html):
         _check_folder(path)
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
+    excerpts = _Excerpts()
+    if options.html:
+        how["tokeniser"] = excerpts
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
     work.read(corpus)
     grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
@@ -54,8 +68,12 @@ def tree(options) -> None:
     grown.metadata["text"] |= {"ngrams": options.ngrams}
     if options.save:
         grown.save(options.save)
+    if options.html:
+        documents = excerpts.texts or None  # counts have no text
+        grown.to_html(options.html, documents=documents, corpus=corpus, title=_title(options.input))
     _output(grown, options.json, options.words)
-    work.finish(grown, f"saved as {options.save}" if options.save else "not saved (--save FILE)")
+    outcome = f"saved as {options.save}" if options.save else "not saved (--save FILE)"
+    work.finish(grown, outcome + (f"; open {options.html} in a browser" if options.html else ""))
 
 
 def assign(options) -> None:
@@ -101,9 +119,12 @@ def bench(options) -> None:
 
 def show(options) -> None:
     """Print a saved tree."""
+    _check_folder(options.html)
     model = load_tree(options.model)
     if options.leaves is not None:
         model = model.cut(options.leaves)
+    if options.html:
+        model.to_html(options.html, title=_title(options.model))
     _output(model, options.json, options.words)
 
 
@@ -124,6 +145,17 @@ def convert(options) -> None:
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
     write_counts(corpus, options.output)
     work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
+
+
+class _Excerpts:
+    """Keeps the beginning of each text that it splits into words: what the page shows, and no more than that."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, text: str) -> list[str]:
+        self.texts.append(text[:EXCERPT_SOURCE])
+        return tokenise(text)
 
 
 class _Work:
@@ -190,6 +222,12 @@ def _output(tree: Tree, json_path: str | None, n_words: int = 8) -> None:
     except UnicodeEncodeError:  # a terminal without line drawing
         text = tree.format(n_words, ascii_only=True).encode("ascii", "replace").decode("ascii")
     print(text, flush=True)  # a closed pipe shows here, not when the process ends
+
+
+def _title(path: str) -> str:
+    """Return a heading: the name of the file without its endings."""
+    name = "standard input" if path == "-" else Path(path).absolute().name
+    return re.sub(r"(\.(gz|[a-z]+))+$", "", name) or name
 
 
 def _size(options) -> dict:

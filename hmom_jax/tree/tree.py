@@ -11,6 +11,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.tree.effective import Effective, EffectiveCorpus
+from hmom_jax.tree.keywords import check_contrast, parent_logarithm, relevance_scores
 from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
 
 
@@ -254,11 +255,23 @@ class Tree:
         model = None if self.model is None else self.model._replace(node=place[self.model.node])
         return replace(self, nodes=nodes, doc_node=place[self.doc_node], model=model, metadata=dict(self.metadata))
 
-    def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7) -> list[str]:
+    def keywords(self, node: "Node | int", n: int = 10, relevance: float = 0.7, contrast: str = "corpus") -> list[str]:
         r"""Return the words of highest relevance at a node.
 
-        $\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / p(w))$; 1 ranks by
+        $\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / q(w))$; 1 ranks by
         probability alone, 0 by lift alone.
+
+        Parameters
+        ----------
+        node
+            A node, or its number.
+        n
+            How many words.
+        relevance
+            $\lambda$, from 0 to 1.
+        contrast
+            What $q$ is: ``"corpus"``, $p(w)$; ``"parent"``, $p(w \mid \text{parent})$; ``"both"``, their geometric
+            mean. :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
 
         References
         ----------
@@ -269,11 +282,22 @@ class Tree:
             raise InputError(f"relevance must lie between 0 and 1; got {relevance}.")
         if n < 0:
             raise InputError(f"n must not be negative; got {n}.")
+        check_contrast(contrast)
         seen = np.flatnonzero(self.word_probability > 0)
-        log_topic = np.log(node.topic[seen].astype(np.float64))
-        score = log_topic - (1 - relevance) * np.log(self.word_probability[seen])
+        here, corpus, parent = self.word_logarithms(node, seen)
+        score = relevance_scores(here, corpus, parent, relevance, contrast)
         best = seen[np.argsort(-score, kind="stable")[:n]]
         return self.vocabulary[best].tolist()
+
+    def word_logarithms(self, node: Node, words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Return $\log p(w \mid \text{node})$, $\log p(w)$ and $\log p(w \mid \text{parent})$ of some words."""
+        here = np.log(node.topic[words].astype(np.float64))
+        corpus = np.log(self.word_probability[words])
+        if node.parent is None:
+            return here, corpus, corpus
+        above = self.nodes[node.parent]
+        share = max(node.n_docs, 1) / max(above.n_docs, node.n_docs, 1)
+        return here, corpus, parent_logarithm(here, above.topic[words], share, corpus)
 
     def to_dict(self, n_words: int = 10) -> dict:
         """Return the tree as nested dictionaries of plain Python values."""
@@ -323,6 +347,75 @@ class Tree:
         from hmom_jax.tree.exports import to_pandas
 
         return to_pandas(self, table, n_words)
+
+    def to_html(
+        self,
+        path=None,
+        *,
+        documents=None,
+        corpus: Corpus | None = None,
+        labels=None,
+        times=None,
+        confidence=None,
+        title: str = "Topic tree",
+        n_words: int = 20,
+        n_documents: int = 5,
+    ) -> str:
+        """Return the tree as one page of HTML, and write it to ``path`` (atomically) where one is given.
+
+        The page needs no network and no other file: a tree to open and close, the words of each node by relevance,
+        and a search. What else is given is shown too; all of it goes by the training documents, in their order.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        documents
+            Texts or titles, one string per document: some stand for each node, and the search finds them. Excerpts
+            of 240 characters are kept, of as many documents as keep the page small.
+        corpus
+            The training corpus, by which documents are chosen that stand for a node; by default the words of
+            ``documents`` are counted.
+        labels
+            A label per document: the page shows their shares in each node.
+        times
+            A number (a year, say) or a date per document: the page shows the share of each node over time.
+        confidence
+            A value per node, from :func:`~hmom_jax.split_confidence`; by default what that has left in the nodes.
+        title
+            Heading of the page.
+        n_words, n_documents
+            Words and documents per node.
+
+        Examples
+        --------
+        >>> import hmom_jax as hm
+        >>> texts = ["cats chase mice", "dogs chase cats", "stocks and bonds", "bonds or stocks"] * 5
+        >>> tree = hm.grow_tree(hm.read_corpus(texts, min_df=1), n_leaves=2)
+        >>> page = tree.to_html(documents=texts, title="Pets & money")  # to_html("tree.html") writes a file
+        >>> "<title>Pets &amp; money</title>" in page
+        True
+        """
+        from hmom_jax.report import tree_page
+
+        return tree_page(
+            self,
+            path,
+            documents=documents,
+            corpus=corpus,
+            labels=labels,
+            times=times,
+            confidence=confidence,
+            title=title,
+            n_words=n_words,
+            n_documents=n_documents,
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the tree for notebooks: nested lists that unfold."""
+        from hmom_jax.report import static_tree
+
+        return static_tree(self)
 
     def save(self, path) -> None:
         """Write the tree to one file, atomically; :func:`~hmom_jax.load_tree` reads it back."""

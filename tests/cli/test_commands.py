@@ -298,3 +298,21 @@ def _start(arguments, folder, stdin, cache):
         cwd=folder, env=_environment(JAX_COMPILATION_CACHE_DIR=str(cache)),
         stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+
+
+def test_html_shows_the_documents_of_text_and_none_of_counts(folder, capsys):
+    stored = lambda name: json.loads(
+        re.search(r'id="data">(.*?)</script>', (folder / name).read_text(encoding="utf-8"), re.DOTALL)[1]
+    )
+    assert cli.main(["tree", "articles.jsonl.gz", "--leaves", "4", "--html", "a.html", "--save", "a.hmom"]) == 0
+    assert "<title>articles</title>" in (folder / "a.html").read_text(encoding="utf-8")
+    assert "a.html" in capsys.readouterr().err
+    documents = stored("a.html")["documents"]
+    assert sorted(documents["text"]) == sorted(texts(0))
+    place = {text: node for text, node in zip(texts(0), hm.load_tree("a.hmom").doc_node.tolist(), strict=True)}
+    assert [place[text] for text in documents["text"]] == documents["leaf"]
+    assert cli.main(["tree", "docword.kos.txt", "--leaves", "2", "--html", "b.html", "--quiet"]) == 0
+    assert "documents" not in stored("b.html")
+    assert cli.main(["show", "a.hmom", "--leaves", "2", "--html", "c.html"]) == 0
+    assert len(stored("c.html")["nodes"]) == 3
+    assert cli.main(["show", "a.hmom", "--html", "no/such/folder/c.html"]) == 2

@@ -32,17 +32,20 @@ def test_demo_prints_the_tree_and_writes_json(small, capsys, tmp_path):
     assert len(out.splitlines()) == 15
     assert "400 (all documents)" in out
     assert " ".join(stored["root"]["children"][0]["keywords"][:8]) in out
-    for word in ("400 documents", "compile", "run", "tree.json"):
+    for word in ("400 documents", "compile", "run", "tree.json", "tree.html"):
         assert word in err
     assert "Traceback" not in err
+    page = (tmp_path / "tree.html").read_text(encoding="utf-8")
+    assert " ".join(stored["root"]["children"][0]["keywords"][:8]) in page
 
 
 def test_demo_takes_depth_file_and_quiet(small, capsys, tmp_path):
-    assert cli.main(["demo", "--depth", "3", "--json", "other.json", "--quiet"]) == 0
+    assert cli.main(["demo", "--depth", "3", "--json", "other.json", "--html", "other.html", "--quiet"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 15
     assert err == ""
     assert json.loads((tmp_path / "other.json").read_text())["n_leaves"] == 8
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["other.html", "other.json"]
 
 
 def test_tree_is_drawn_in_ascii_where_the_terminal_knows_no_more(small, monkeypatch):

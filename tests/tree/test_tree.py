@@ -108,6 +108,17 @@ def test_keywords_are_ranked_by_relevance(tree):
     assert len(tree.keywords(node, n=1000)) == 100
 
 
+def test_keywords_are_ranked_against_the_parent_too(tree):
+    node = next(node for node in tree.nodes if node.depth == 2)
+    above = tree.nodes[node.parent]
+    p, q, corpus = (np.log(x.astype(float)) for x in (node.topic, above.topic, tree.word_probability))
+    q = np.maximum(q, p + np.log(node.n_docs / above.n_docs))
+    for contrast, base in (("corpus", corpus), ("parent", q), ("both", (corpus + q) / 2)):
+        expected = DATA.vocabulary[np.argsort(-(p - 0.6 * base), kind="stable")[:10]].tolist()
+        assert tree.keywords(node, relevance=0.4, contrast=contrast) == expected
+    assert tree.keywords(0, contrast="parent") == tree.keywords(0)  # the root has no parent
+
+
 def test_words_that_never_occur_are_no_keywords():
     counts = np.zeros((60, 30), int)
     counts[:, :28] = np.random.default_rng(2).poisson(0.5, (60, 28))
@@ -122,6 +133,7 @@ def test_words_that_never_occur_are_no_keywords():
         (lambda tree: tree.keywords(99), "no node 99; the tree has nodes 0 to 14"),
         (lambda tree: tree.keywords(-1), "no node -1"),
         (lambda tree: tree.keywords(0, relevance=1.5), "between 0 and 1; got 1.5"),
+        (lambda tree: tree.keywords(0, contrast="uncle"), "one of corpus, both, parent; got 'uncle'"),
         (lambda tree: tree.keywords(0, n=-1), "not be negative; got -1"),
         (lambda tree: tree.labels(level=-1), "level must be at least 0; got -1"),
     ],

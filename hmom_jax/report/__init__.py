@@ -1,0 +1,5 @@
+"""Trees to look at: one page of HTML."""
+
+from hmom_jax.report.html import static_tree, tree_page
+
+__all__ = ["static_tree", "tree_page"]

@@ -1,0 +1,43 @@
+r"""Which words name a node: relevance, against the corpus and against the parent.
+
+$\lambda \log p(w \mid \text{node}) + (1 - \lambda) \log (p(w \mid \text{node}) / q(w))$, where $q$ is what the node is
+compared with.
+"""
+
+import numpy as np
+
+from hmom_jax.errors import InputError
+
+# Share of the parent in log q; the rest is the corpus. Against the parent alone, words come up that are common in the
+# corpus and merely rare in the sibling, and coherence falls (bench/results/keywords.md).
+CONTRASTS = {"corpus": 0.0, "both": 0.5, "parent": 1.0}
+
+
+def check_contrast(contrast: str) -> None:
+    """Raise unless there is such a comparison."""
+    if contrast not in CONTRASTS:
+        raise InputError(f"contrast must be one of {', '.join(CONTRASTS)}; got {contrast!r}.")
+
+
+def parent_logarithm(here: np.ndarray, above: np.ndarray, share: float, corpus: np.ndarray) -> np.ndarray:
+    r"""Return $\log p(w \mid \text{parent})$, never below what the child alone gives.
+
+    Parameters
+    ----------
+    here, corpus
+        $\log p(w \mid \text{node})$ and $\log p(w)$.
+    above
+        $p(w \mid \text{parent})$; fits have zeros that a mixture of the children cannot have.
+    share
+        Documents of the node as a share of its parent's.
+    """
+    with np.errstate(divide="ignore"):
+        parent = np.maximum(np.log(above.astype(np.float64)), here + np.log(share))
+    return np.where(np.isfinite(parent), parent, corpus)
+
+
+def relevance_scores(here: np.ndarray, corpus: np.ndarray, parent: np.ndarray, relevance: float, contrast: str):
+    """Return the relevance of each word from logarithms of its probabilities."""
+    weight = CONTRASTS[contrast]
+    base = corpus if weight == 0 else parent if weight == 1 else (1 - weight) * corpus + weight * parent
+    return here - (1 - relevance) * base
