@@ -80,6 +80,11 @@ def whiten(moments: Moments, rank: int, key: Key[Array, "..."] | None = None, *,
     InputError
         A rank that cannot be had (outside tracing; inside, see ``void``).
 
+    Notes
+    -----
+    Differentiable in the moments, for all that does not depend on the basis within the kept space, also where
+    eigenvalues in it tie. Where the last one kept ties with the first left out, the derivative is NaN.
+
     Examples
     --------
     >>> import numpy as np
