@@ -212,7 +212,9 @@ def main() -> None:
         )
         print(json.dumps(found))
         return
-    results = {}
+    saved = RESULTS / "speed.json"
+    earlier = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {}
+    results = earlier.get("cases", {}) if earlier.get("machine") == machine() else {}  # cases not run now stay
     for case in options.cases.split(","):
         results[case] = spawn("--warm", case, "--repeats", options.repeats)
         if "failed" in results[case]:

@@ -93,6 +93,7 @@ def _transpose(cotangent, *leaves, tree, n_rows):
 
 def _at_entries(rows: FoldedRows, table, cotangent):
     """Return the inner product of cotangent row and table row at every entry of the layout."""
+    cotangent, table = jnp.asarray(cotangent), jnp.asarray(table)
     of_row = jnp.expand_dims(take_rows(cotangent, rows.row), 1 if rows.first is None else -3)
     return (of_row * take_rows(table, rows.index)).sum(-1)
 
