@@ -22,6 +22,15 @@ hypothesis.settings.register_profile("house", deadline=None, max_examples=20, de
 hypothesis.settings.load_profile("house")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forget_compiled():
+    """Let go of compiled programs when there are many: each holds memory mappings, and Linux grants some 65,000."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 15_000:
+        jax.clear_caches()
+
+
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
 def dtype(request):
     """Run a test in both precisions; double precision only inside its own context."""
