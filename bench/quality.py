@@ -20,7 +20,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.common import in_child  # noqa: E402
 from bench.corpora import LABELLED, default_folder, load_labelled  # noqa: E402
+from hmom_jax.cli import rivals  # noqa: E402
 
 
 # ---------------------------------------------------------------- tools: (data, seed) -> labels, dendrogram or None
@@ -63,57 +65,37 @@ def paper(data, seed):
     return _tree(data, seed, depth=int(np.ceil(np.log2(data.n_clusters))), method="paper")
 
 
-def _tfidf(data):
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    return TfidfTransformer(sublinear_tf=True).fit_transform(data.counts)
-
-
-def _lsa(data, seed):
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.preprocessing import normalize
-
-    return normalize(TruncatedSVD(100, random_state=seed).fit_transform(_tfidf(data)))
-
-
 def _bisecting(features, data, seed):
-    from sklearn.cluster import BisectingKMeans
-
-    model = BisectingKMeans(data.n_clusters, random_state=seed).fit(features)
+    model = rivals.bisecting(features, data.n_clusters, seed)
     return model.labels_, model
 
 
 def kmeans_tfidf(data, seed):
-    from sklearn.cluster import KMeans
-
-    return KMeans(data.n_clusters, n_init=1, random_state=seed).fit(_tfidf(data)).labels_, None
+    return rivals.kmeans(rivals.tfidf(data.counts), data.n_clusters, seed), None
 
 
 def kmeans_lsa(data, seed):
-    from sklearn.cluster import KMeans
-
-    return KMeans(data.n_clusters, n_init=10, random_state=seed).fit(_lsa(data, seed)).labels_, None
+    return rivals.kmeans(rivals.lsa(data.counts, seed), data.n_clusters, seed, n_init=10), None
 
 
 def kmeans_lsa_once(data, seed):
-    """One start, as scikit-learn has it by default; ten find better clusters."""
-    from sklearn.cluster import KMeans
-
-    return KMeans(data.n_clusters, n_init=1, random_state=seed).fit(_lsa(data, seed)).labels_, None
+    return rivals.kmeans(rivals.lsa(data.counts, seed), data.n_clusters, seed), None
 
 
 def bisecting_tfidf(data, seed):
-    return _bisecting(_tfidf(data), data, seed)
+    return _bisecting(rivals.tfidf(data.counts), data, seed)
 
 
 def bisecting_lsa(data, seed):
-    return _bisecting(_lsa(data, seed), data, seed)
+    return _bisecting(rivals.lsa(data.counts, seed), data, seed)
 
 
 def nmf(data, seed):
     from sklearn.decomposition import NMF
 
-    return NMF(data.n_clusters, random_state=seed, max_iter=300).fit_transform(_tfidf(data)).argmax(1), None
+    return NMF(data.n_clusters, random_state=seed, max_iter=300).fit_transform(rivals.tfidf(data.counts)).argmax(
+        1
+    ), None
 
 
 def lda(data, seed):
@@ -123,34 +105,15 @@ def lda(data, seed):
     return model.fit_transform(data.counts).argmax(1), None
 
 
-def _tomotopy(model, data, n_iterations):
-    """Feed a corpus to a tomotopy model, train it, and return the documents that it kept."""
-    kept = []
-    for number in range(data.counts.shape[0]):
-        start, stop = data.counts.indptr[number : number + 2]
-        words = np.repeat(data.vocabulary[data.counts.indices[start:stop]], data.counts.data[start:stop].astype(int))
-        if len(words):
-            model.add_doc(words.tolist())
-            kept.append(number)
-    model.train(n_iterations, workers=2)
-    return np.array(kept)
-
-
 def tomotopy_lda(data, seed):
-    import tomotopy
-
-    model = tomotopy.LDAModel(k=data.n_clusters, seed=seed)
-    kept = _tomotopy(model, data, 200)
-    labels = np.zeros(data.counts.shape[0], int)
-    labels[kept] = [int(np.argmax(document.get_topic_dist())) for document in model.docs]
-    return labels, None
+    return rivals.tomotopy_lda(data.counts, data.vocabulary, data.n_clusters, seed, workers=2), None
 
 
 def tomotopy_hlda(data, seed):
     import tomotopy
 
     model = tomotopy.HLDAModel(depth=3, seed=seed)
-    kept = _tomotopy(model, data, 200)
+    kept = rivals.train_tomotopy(model, data.counts, data.vocabulary, 200, workers=2)
     level = np.array([model.level(topic) for topic in range(model.k)])
     deepest = lambda topics: int(topics[level[topics].argmax()])  # the topics of a document lie on one path
     labels = np.full(data.counts.shape[0], -1)
@@ -162,8 +125,8 @@ def _control(start, data):
     """Run our own polish from another start."""
     import hmom_jax as hm
     from hmom_jax.tree.effective import Effective
+    from hmom_jax.tree.leaf_model import LeafModel
     from hmom_jax.tree.robust import polish
-    from hmom_jax.tree.tree import LeafModel
 
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
     weight = np.ones(corpus.n_docs)
@@ -279,8 +242,6 @@ def _top_words(data, labels, n: int = 10):
 
 # ---------------------------------------------------------------- all runs
 def _spawn(tool, corpus, seed, folder, limit):
-    from bench.common import in_child  # here: what JAX takes is not the rivals' memory
-
     return in_child([__file__, "--one", tool, corpus, seed, "--data", folder], limit)
 
 

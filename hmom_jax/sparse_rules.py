@@ -36,7 +36,7 @@ def transposable_product(
     >>> jax.grad(total)(np.ones((3, 1))).ravel().tolist()
     [2.0, 3.0, 1.0]
     """
-    leaves, tree = jax.tree.flatten((rows, transposed, jnp.asarray(table)))
+    leaves, tree = jax.tree.flatten((rows, transposed, table))
     return _product_p.bind(*map(jnp.asarray, leaves), tree=tree, n_rows=rows.n_rows)
 
 

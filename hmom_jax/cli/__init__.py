@@ -27,7 +27,11 @@ EXAMPLES = {
         "hmom assign articles.hmom new.jsonl > leaves.txt",
         "hmom assign articles.hmom new.jsonl --json | head -n 2",
     ],
-    "show": ["hmom show articles.hmom --leaves 8 --words 5", "hmom show articles.hmom --html articles.html"],
+    "show": [
+        "hmom show articles.hmom --leaves 8 --words 5",
+        "hmom show articles.hmom --json > tree.json",
+        "hmom show articles.hmom --html articles.html",
+    ],
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 import time
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hmom_jax import metrics
+from hmom_jax.cli import rivals
 from hmom_jax.cli.machine import device_line, watch_compilation
 from hmom_jax.corpus import Corpus
 from hmom_jax.sparse import product
@@ -19,15 +19,14 @@ from hmom_jax.tree import grow_tree
 # Layout of the JSON file; results from other machines can be compared as long as it is the same.
 SCHEMA = "hmom_jax/bench/1"
 _COLUMNS = 32
-_LSA = 100
 
 
 def measure(corpus: Corpus, labels: np.ndarray | None, n_leaves: int, repeats: int, say) -> dict:
     """Time the robust tree and its rivals, interleaved; ``say`` is told what goes on."""
     compiled, start = watch_compilation(), time.perf_counter()
     tree = grow_tree(corpus, n_leaves=n_leaves)
-    first = time.perf_counter() - start
-    say(f"first tree {first:.1f} s, of which {compiled():.1f} s compiling")
+    first, compiling = time.perf_counter() - start, compiled()
+    say(f"first tree {first:.1f} s, of which {compiling:.1f} s compiling")
     runs = {"hmom_jax": lambda: grow_tree(Corpus(corpus.counts, corpus.vocabulary), n_leaves=n_leaves).labels()}
     rows = {"hmom_jax": {"seconds": [], "labels": tree.labels()}}
     for name, rival in RIVALS.items():
@@ -59,7 +58,7 @@ def measure(corpus: Corpus, labels: np.ndarray | None, n_leaves: int, repeats: i
         "leaves": n_leaves,
         "import_seconds": import_seconds(),
         "first_seconds": first,
-        "compile_seconds": compiled(),
+        "compile_seconds": compiling,
         "pass": pass_speed(corpus),
         "tools": rows,
     }
@@ -105,48 +104,13 @@ def pass_speed(corpus: Corpus) -> dict:
     return {"nonzeros_per_second": corpus.nnz / best, "bytes_per_second": moved / best}
 
 
-def _lsa(corpus: Corpus):
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.preprocessing import normalize
-
-    weighted = TfidfTransformer(sublinear_tf=True).fit_transform(corpus.counts)
-    rank = max(1, min(_LSA, corpus.n_words - 1))
-    return normalize(TruncatedSVD(rank, random_state=0).fit_transform(weighted))
-
-
-def _kmeans(corpus: Corpus, n_clusters: int):
-    from sklearn.cluster import KMeans
-
-    return KMeans(n_clusters, n_init=1, random_state=0).fit(_lsa(corpus)).labels_
-
-
-def _bisecting(corpus: Corpus, n_clusters: int):
-    from sklearn.cluster import BisectingKMeans
-
-    return BisectingKMeans(n_clusters, random_state=0).fit(_lsa(corpus)).labels_
-
-
-def _lda(corpus: Corpus, n_topics: int):
-    import tomotopy
-
-    model = tomotopy.LDAModel(k=n_topics, seed=0)
-    labels, kept = np.zeros(corpus.n_docs, int), []
-    for number in range(corpus.n_docs):
-        row = corpus.counts[[number]]
-        words = np.repeat(corpus.vocabulary[row.indices], row.data.astype(int))
-        if len(words):
-            model.add_doc(words.tolist())
-            kept.append(number)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that several workers give other topics each time
-        model.train(200, workers=os.cpu_count() or 1)
-    labels[kept] = [int(np.argmax(document.get_topic_dist())) for document in model.docs]
-    return labels
-
-
+# name -> (corpus, number of clusters) -> labels
 RIVALS = {
-    "k-means, tf-idf + LSA (scikit-learn)": _kmeans,
-    "bisecting k-means, tf-idf + LSA (scikit-learn)": _bisecting,
-    "LDA, 200 iterations (tomotopy)": _lda,
+    "k-means, tf-idf + LSA (scikit-learn)": lambda corpus, n: rivals.kmeans(rivals.lsa(corpus.counts), n),
+    "bisecting k-means, tf-idf + LSA (scikit-learn)": lambda corpus, n: (
+        rivals.bisecting(rivals.lsa(corpus.counts), n).labels_
+    ),
+    "LDA, 200 iterations (tomotopy)": lambda corpus, n: rivals.tomotopy_lda(
+        corpus.counts, corpus.vocabulary, n, seed=0, workers=os.cpu_count() or 1
+    ),
 }

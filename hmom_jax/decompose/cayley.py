@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.decompose.jacobi import jacobi
 from hmom_jax.decompose.objective import Solution, keep_void, off_diagonal, orthogonal_again, rotate
-from hmom_jax.decompose.stationary import SMOOTHING, gradient_field, newton_step
+from hmom_jax.decompose.stationary import SMOOTHING, gradient_field, smoothing, undoing_turn, upper_gradient
 from hmom_jax.keys import normal
 from hmom_jax.linalg import orthonormalise, solve_accretive
 
@@ -77,6 +77,24 @@ def cayley_rotation(
     chosen = jax.tree.map(lambda leaf: _take(leaf, from_descent, len(nodes)), found)
     stayed = (best > n_starts)[..., None, None]
     return chosen._replace(rotation=newton_step(slices, jnp.where(stayed, swept, chosen.rotation)))
+
+
+def newton_step(
+    slices: Float[Array, "*nodes n_slices rank rank"], rotation: Float[Array, "*nodes rank rank"]
+) -> Float[Array, "*nodes rank rank"]:
+    """Take a step of Newton's method for the sum of norms: makes a good minimum exact; a step that does not is dropped.
+
+    Descent stops where the objective no longer changes, which leaves the rotation with half of its digits.
+    """
+    if rotation.shape[-1] < 2:
+        return rotation
+    epsilon = smoothing(slices)
+    gradient = upper_gradient(slices, rotation, epsilon)
+    turn = cayley(undoing_turn(slices, rotation, epsilon, gradient))
+    turned = jnp.matmul(rotation, turn, precision="highest")
+    size = lambda gradient: (gradient**2).sum(-1)
+    better = size(upper_gradient(slices, turned, epsilon)) < size(gradient)
+    return jnp.where(better[..., None, None], turned, rotation)
 
 
 def random_rotations(

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hmom_jax.decompose.objective import rotate
-from hmom_jax.linalg import solve, solve_accretive
+from hmom_jax.linalg import solve
 
 # Smoothing of the norms relative to the size of the slices, the last of Cayley descent.
 SMOOTHING = {32: 1e-3, 64: 1e-6}
@@ -62,39 +62,34 @@ def _stationary_jvp(squares, primals, tangents):
     rotation = stationary(slices, start, squares)
     if rotation.shape[-1] < 2:
         return rotation, jnp.zeros_like(rotation)
-    epsilon = _epsilon(slices, squares)
-    moved = jax.jvp(lambda slices: _field(slices, rotation, epsilon), (slices,), tangents[:1])[1]
-    skew = _skew(-_solve(_hessian(slices, rotation, epsilon), moved), rotation.shape[-1])
-    return rotation, jnp.matmul(rotation, skew, precision="highest")
+    epsilon = None if squares else smoothing(slices)
+    moved = jax.jvp(lambda slices: upper_gradient(slices, rotation, epsilon), (slices,), tangents[:1])[1]
+    turn = undoing_turn(slices, rotation, epsilon, moved)
+    return rotation, jnp.matmul(rotation, turn, precision="highest")
 
 
-def newton_step(
-    slices: Float[Array, "*nodes n_slices rank rank"], rotation: Float[Array, "*nodes rank rank"]
+def undoing_turn(
+    slices: Float[Array, "*nodes n_slices rank rank"],
+    rotation: Float[Array, "*nodes rank rank"],
+    epsilon: Float[Array, "*nodes"] | None,
+    gradient: Float[Array, "*nodes pairs"],
 ) -> Float[Array, "*nodes rank rank"]:
-    """Take a step of Newton's method for the sum of norms: makes a good minimum exact; a step that does not is dropped.
-
-    Descent stops where the objective no longer changes, which leaves the rotation with half of its digits.
-    """
-    if rotation.shape[-1] < 2:
-        return rotation
-    epsilon = _epsilon(slices, squares=False)
-    field = _field(slices, rotation, epsilon)
-    skew = _skew(-_solve(_hessian(slices, rotation, epsilon), field), rotation.shape[-1])
-    identity = jnp.broadcast_to(jnp.eye(rotation.shape[-1], dtype=rotation.dtype), rotation.shape)
-    turned = jnp.matmul(rotation, solve_accretive(identity - 0.5 * skew, identity + 0.5 * skew), precision="highest")
-    size = lambda field: (field**2).sum(-1)
-    better = size(_field(slices, turned, epsilon)) < size(field)
-    return jnp.where(better[..., None, None], turned, rotation)
+    """Return the skew matrix along which the rotation has to move to take a gradient back to zero, to first order."""
+    entries = solve(_hessian(slices, rotation, epsilon), -gradient[..., None])[..., 0]
+    return _skew(entries, rotation.shape[-1])
 
 
-def _epsilon(slices, squares: bool):
-    if squares:
-        return None
+def smoothing(slices: Float[Array, "*nodes n_slices rank rank"]) -> Float[Array, "*nodes"]:
+    """Return the epsilon at which Cayley descent ends."""
     size = jnp.sqrt((slices**2).sum((-1, -2, -3)) / slices.shape[-1])
     return SMOOTHING[jnp.finfo(slices.dtype).bits] * jax.lax.stop_gradient(size)
 
 
-def _field(slices, rotation, epsilon):
+def upper_gradient(
+    slices: Float[Array, "*nodes n_slices rank rank"],
+    rotation: Float[Array, "*nodes rank rank"],
+    epsilon: Float[Array, "*nodes"] | None,
+) -> Float[Array, "*nodes pairs"]:
     """Return the upper triangle of the Riemannian gradient."""
     first, second = np.triu_indices(rotation.shape[-1], 1)
     return gradient_field(rotate(slices, rotation), epsilon)[1][..., first, second]
@@ -106,17 +101,13 @@ def _hessian(slices, rotation, epsilon):
 
     def along(skew):
         turned = jnp.einsum("...ij,jk->...ik", rotation, skew, precision="highest")
-        return jax.jvp(lambda rotation: _field(slices, rotation, epsilon), (rotation,), (turned,))[1]
+        return jax.jvp(lambda rotation: upper_gradient(slices, rotation, epsilon), (rotation,), (turned,))[1]
 
     pairs = _skew(jnp.eye(n_pairs, dtype=slices.dtype), rotation.shape[-1])
     hessian = jnp.moveaxis(jax.vmap(along)(pairs), 0, -1)
     # Pairs that nothing turns (void components, equal slices) stay where they are.
     idle = (jax.lax.stop_gradient(jnp.abs(hessian)).sum(-1) == 0)[..., None]
     return hessian + jnp.where(idle, jnp.broadcast_to(jnp.eye(n_pairs, dtype=slices.dtype), hessian.shape), 0.0)
-
-
-def _solve(hessian, right):
-    return solve(hessian, right[..., None])[..., 0]
 
 
 def _skew(entries, rank: int):

@@ -12,8 +12,9 @@ import numpy as np
 from hmom_jax.errors import InputError
 from hmom_jax.io.npz import parse_array, read_members
 from hmom_jax.io.write import write_npz
+from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.polish import Mixture
-from hmom_jax.tree.tree import LeafModel, Node, Tree
+from hmom_jax.tree.tree import Node, Tree
 
 FORMAT = "hmom_jax tree"
 VERSION = 1

@@ -21,21 +21,8 @@ _LONE = re.compile("[\ud800-\udfff]")  # halves of characters, which no file of 
 _MAX_STATIC = 300  # nodes in the static tree
 
 
-def tree_page(
-    tree: Tree,
-    path=None,
-    *,
-    documents=None,
-    corpus=None,
-    labels=None,
-    times=None,
-    confidence=None,
-    title: str = "Topic tree",
-    n_words: int = 20,
-    n_documents: int = 5,
-) -> str:
+def tree_page(tree: Tree, path, given: Given, *, title: str, n_words: int, n_documents: int) -> str:
     """Return the tree as a page of HTML, and write it to ``path`` where one is given; see :meth:`Tree.to_html`."""
-    given = Given(corpus, documents, labels, times, confidence)
     contents = page_contents(tree, given, n_words=n_words, n_documents=n_documents)
     style, script = _asset("page.css"), _asset("page.js")
     parts = {

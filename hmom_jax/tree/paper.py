@@ -7,8 +7,7 @@ import scipy.sparse as sp
 
 from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
-from hmom_jax.sparse import geometric
-from hmom_jax.tree.rounds import fit_round, layout_by_node, n_slots_for, shares_words
+from hmom_jax.tree.rounds import fit_round, layout_by_word, n_slots_for, shares_words
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 
@@ -34,7 +33,7 @@ def grow_by_levels(
         n_slots = slots_for(len(open_nodes), widest)
         shared = shares_words(n_slots, branching)
         if shared and by_word is None:
-            by_word = layout_by_node(corpus, np.zeros(corpus.n_docs, int), 1, geometric(corpus.n_words))
+            by_word = layout_by_word(corpus)
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)

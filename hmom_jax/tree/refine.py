@@ -9,8 +9,9 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.tree.effective import Effective
 from hmom_jax.tree.grow import grow_tree
+from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.polish import Mixture
-from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
+from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 
 def split_leaf(tree: Tree, node: Node | int, corpus: Corpus, n_leaves: int = 2, **options) -> Tree:

@@ -14,9 +14,10 @@ from hmom_jax.errors import check_finite
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed, rank_for
+from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
-from hmom_jax.tree.tree import LeafModel, Node, Tree, number_depth_first
+from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 _OVERGROW = 2
 _STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10

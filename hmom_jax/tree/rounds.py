@@ -65,6 +65,11 @@ def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int)
     )
 
 
+def layout_by_word(corpus: Corpus) -> FoldedRows:
+    """Sort the nonzeros by word alone, for rounds whose slots share that; put on the device once for all of them."""
+    return jax.device_put(layout_by_node(corpus, np.zeros(corpus.n_docs, int), 1, geometric(corpus.n_words)))
+
+
 def shares_words(n_slots: int, rank: int) -> bool:
     """Say whether all slots use one layout of the words, made once a tree: worth it while their columns are few.
 

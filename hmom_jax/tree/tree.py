@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +9,8 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
-from hmom_jax.tree.effective import Effective, EffectiveCorpus
 from hmom_jax.tree.keywords import check_contrast, parent_logarithm, relevance_scores
-from hmom_jax.tree.polish import Mixture, best_leaf, leaf_scores
+from hmom_jax.tree.leaf_model import LeafModel
 
 
 @dataclass
@@ -70,48 +68,6 @@ class Node:
     def is_leaf(self) -> bool:
         """Whether the node has no children."""
         return not self.children
-
-
-class LeafModel(NamedTuple):
-    """The polished mixture behind a robust tree: documents go to the most probable leaf.
-
-    Attributes
-    ----------
-    mixture
-        Topics and weights of the components.
-    bursty, words
-        How counts are transformed before they are scored; see :mod:`hmom_jax.tree.effective`.
-    node
-        Node id of each component (several components share one after :meth:`Tree.cut`).
-    """
-
-    mixture: Mixture
-    bursty: bool
-    words: float | None
-    node: np.ndarray
-
-    def assign(self, corpus: Corpus) -> np.ndarray:
-        """Return the node of each document."""
-        return self.assign_effective(Effective(self.bursty).apply(corpus))
-
-    def assign_effective(self, documents: EffectiveCorpus) -> np.ndarray:
-        """Return the node of each document whose counts are transformed already."""
-        return self.node[best_leaf(*self._arrays(documents), self.mixture)[: documents.corpus.n_docs]]
-
-    def scores(self, corpus: Corpus) -> np.ndarray:
-        """Return documents x components: log-probabilities up to a constant per document."""
-        return leaf_scores(*self._arrays(Effective(self.bursty).apply(corpus)), self.mixture)[: corpus.n_docs]
-
-    def topics(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the topics (in columns) and weights of the components, smoothed as they are used for assignment."""
-        topics = np.exp(np.asarray(self.mixture.log_ratio, np.float64)) * np.asarray(self.mixture.mean)[:, None]
-        weights = np.exp(np.asarray(self.mixture.log_weight, np.float64))
-        return topics / topics.sum(0), weights / weights.sum()
-
-    def _arrays(self, documents: EffectiveCorpus):
-        """Return the effective counts and the weight of each document."""
-        corpus = documents.corpus
-        return corpus.by_doc, corpus.pad(documents.temper(self.words)).astype(corpus.dtype)
 
 
 @dataclass
@@ -396,20 +352,10 @@ class Tree:
         >>> "<title>Pets &amp; money</title>" in page
         True
         """
-        from hmom_jax.report import tree_page
+        from hmom_jax.report import Given, tree_page
 
-        return tree_page(
-            self,
-            path,
-            documents=documents,
-            corpus=corpus,
-            labels=labels,
-            times=times,
-            confidence=confidence,
-            title=title,
-            n_words=n_words,
-            n_documents=n_documents,
-        )
+        given = Given(corpus, documents, labels, times, confidence)
+        return tree_page(self, path, given, title=title, n_words=n_words, n_documents=n_documents)
 
     def _repr_html_(self) -> str:
         """Return the tree for notebooks: nested lists that unfold."""
