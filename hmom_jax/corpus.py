@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from hmom_jax.errors import InputError, check_nonnegative
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, fold_rows, geometric, take_rows
+from hmom_jax.sparse import FoldedRows, fold_rows, geometric, n_stacks_for, take_rows
 from hmom_jax.sparse_rules import transposable_product
 
 
@@ -212,18 +212,47 @@ class Corpus:
         padded = np.concatenate([indptr, np.full(geometric(self.n_docs) - self.n_docs, indptr[-1])])
         longest = int(np.diff(indptr).max(initial=1))
         capacity = geometric(self.nnz)
-        return fold_rows(padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype)
+        return fold_rows(
+            padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype, snug=True
+        )
 
     def _fold_words(self, data: np.ndarray) -> FoldedRows:
-        """Lay out values at the places of the counts, by word."""
-        csc = sp.csr_array((data, self.counts.indices, self.counts.indptr), shape=self.counts.shape).tocsc()
-        capacity, longest = geometric(self.nnz), geometric(self.n_docs)
-        return fold_rows(csc.indptr, csc.indices, csc.data, capacity=capacity, longest=longest, dtype=data.dtype)
+        """Lay out values at the places of the counts, by word; of many documents, part by part."""
+        capacity, padded = geometric(self.nnz), geometric(self.n_docs)
+        stacks = n_stacks_for(padded, self.n_words, capacity)
+        step = -(-padded // stacks)
+        counts = sp.csr_array((data, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
+        parts = [_columns(counts, first, first + step) for first in range(0, stacks * step, step)]
+        ends = np.cumsum([0] + [len(part.data) for part in parts])
+        indptr = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
+        return fold_rows(
+            np.concatenate([*indptr, ends[-1:]]),
+            parts[0].indices if stacks == 1 else np.concatenate([part.indices for part in parts]),
+            parts[0].data if stacks == 1 else np.concatenate([part.data for part in parts]),
+            capacity=capacity,
+            longest=step,
+            dtype=data.dtype,
+            snug=True,
+            stacks=stacks,
+        )
 
     def pad(self, values: np.ndarray) -> np.ndarray:
         """Extend a vector or table over documents with zeros to the padded number of documents."""
         missing = self.by_doc.n_rows - len(values)
         return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
+
+
+def _columns(counts: sp.csr_array, first: int, last: int) -> sp.csc_array:
+    """Return some rows by columns; the rows keep their numbers."""
+    indptr = counts.indptr[first : last + 1]
+    if len(indptr) < 2:
+        return sp.csc_array(counts.shape, dtype=counts.dtype)
+    here = slice(indptr[0], indptr[-1])
+    part = sp.csr_array(
+        (counts.data[here], counts.indices[here], indptr - indptr[0]), shape=(len(indptr) - 1, counts.shape[1])
+    ).tocsc()
+    part.indices += first
+    return part
 
 
 def _on_device(arrays):

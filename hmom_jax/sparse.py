@@ -31,6 +31,10 @@ _FOLD = 8
 _COLUMNS_CPU = 32
 # Columns come in multiples of this: a full vector register. Four columns take twice as long as eight.
 _VECTOR_CPU = 8
+# Table rows that one stack of rows reads: at 32 columns of single precision 8 MiB, a share of a CPU's last cache. And
+# how many entries a row must then have in each stack on average, for its sums not to cost more than they save.
+_TABLE_CPU = 1 << 16
+_LEAST_PER_ROW = 16
 # Entries that the host lays out at a time: bounds its temporary memory.
 _CHUNK = 1 << 20
 # Entries of a section: an accelerator wants sections that are long beside the launch of a kernel, with few temporaries
@@ -66,6 +70,9 @@ class FoldedRows:
         are added. None without.
     columns
         Without sections: columns of the table that are taken at a time; 0 for all.
+    stacks
+        How often the rows stand one below the other, each time with the entries of another part of the table; the sums
+        of all are added. With a table much larger than the cache, one part after the other stays in it.
     """
 
     index: Int[Array, "pieces width"] | Int[Array, "sections width pieces"] | np.ndarray
@@ -76,23 +83,28 @@ class FoldedRows:
     n_rows: int = field(metadata={"static": True})
     first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
+    stacks: int = field(default=1, metadata={"static": True})
 
 
-def geometric(size: int) -> int:
-    """Round up to a grid of four sizes per octave, so that like sizes share a compilation.
+def geometric(size: int, per_octave: int = 4) -> int:
+    """Round up to a grid of a few sizes per octave, so that like sizes share a compilation.
 
     Examples
     --------
     >>> [geometric(n) for n in (3, 9, 1000, 1025)]
     [4, 10, 1024, 1280]
+    >>> geometric(1025, per_octave=8)
+    1152
     """
     if size <= 4:
         return 4
-    step = 1 << max((size - 1).bit_length() - 3, 0)
+    step = max((1 << (size - 1).bit_length()) // (2 * per_octave), 1)
     return -(-size // step) * step
 
 
-def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
+def fold_rows(
+    indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1
+) -> FoldedRows:
     """Lay out compressed sparse rows (host side).
 
     Parameters
@@ -105,6 +117,11 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         Upper bound on the entries of one row; decides the number of levels.
     dtype
         Floating type of the counts.
+    snug
+        Whether the pieces that these rows need may decide the first shape, on a fine grid: a fifth fewer than the
+        bounds ask for. Not for rows that are laid out anew with every partition.
+    stacks
+        The rows are that many stacks of the same rows, whose sums belong together (on a CPU alone).
     """
     if _wants_sections():
         return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
@@ -114,7 +131,10 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
     pieces = -(-lengths // width)
     start = np.cumsum(pieces) - pieces
 
-    n_pieces = capacity // width + n_rows + 1
+    n_pieces = capacity // width + n_rows
+    if snug:
+        n_pieces = min(n_pieces, geometric(int(pieces.sum()), per_octave=8))
+    n_pieces += 1
     level_index = _zeros(n_pieces * width, np.int32)
     level_count = _zeros(n_pieces * width, dtype)
     shift = start * width - indptr[:-1]
@@ -125,7 +145,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         level_index[place] = index[here]
         level_count[place] = count[here]
     row = _zeros(n_pieces, np.int32)
-    row[: pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
+    row[: pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32) % (n_rows // stacks), pieces)
 
     zero_piece = n_pieces - 1  # padding, present at every level: sums to zero
     final = np.where(pieces > 0, start, zero_piece)
@@ -159,8 +179,9 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> Fo
         row=row,
         folds=tuple(folds),
         final=final.astype(np.int32),
-        n_rows=n_rows,
+        n_rows=n_rows // stacks,
         columns=_COLUMNS_CPU,
+        stacks=stacks,
     )
 
 
@@ -175,6 +196,21 @@ def _zeros(size: int, dtype) -> np.ndarray:
     raw = np.zeros(size * dtype.itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + size * dtype.itemsize].view(dtype)
+
+
+def n_stacks_for(n_table: int, n_rows: int, capacity: int) -> int:
+    """Choose how many stacks of rows to make: a part of the table that fits a cache for each, while rows stay long.
+
+    Examples
+    --------
+    >>> [n_stacks_for(n, n_rows=10_000, capacity=100 * n) for n in (20_000, 200_000, 1_000_000)]
+    [1, 4, 16]
+    >>> n_stacks_for(1_000_000, n_rows=1_000_000, capacity=100_000_000)  # a hundred entries a row: few for each stack
+    6
+    """
+    if _wants_sections():
+        return 1
+    return max(1, min(-(-n_table // _TABLE_CPU), capacity // (_LEAST_PER_ROW * n_rows)))
 
 
 def _wants_sections() -> bool:
@@ -342,7 +378,8 @@ def _all_columns(rows: FoldedRows, table):
     levels = [_apart(rows, sum_entries, jnp.asarray(rows.index), jnp.asarray(rows.count), table)]
     for fold in rows.folds:
         levels.append(_apart(rows, sum_pieces, jnp.asarray(fold), levels[-1]))
-    return take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
+    sums = take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
+    return sums if rows.stacks == 1 else sums.reshape(rows.stacks, rows.n_rows, -1).sum(0)
 
 
 def _apart(rows: FoldedRows, function, *arguments):

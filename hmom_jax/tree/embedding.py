@@ -21,7 +21,8 @@ from hmom_jax.whitening import top_eigenpairs
 BETA = 0.5
 # Coordinates are weighted by eigenvalue ** 1/4: between the bare space (0) and its principal axes (1/2).
 POWER = 0.25
-_TOL = 1e-4
+# Residuals relative to the eigenvalue: the last coordinates of many need no more, and trees stay the same to 1e-2.
+_TOL = 1e-2
 _LEAST_RANK = 32
 
 
