@@ -62,7 +62,7 @@ def sidiwo(
     Notes
     -----
     Topics, weights and objective are differentiable in the moments, forwards and backwards, implicitly at the minimum:
-    neither time nor memory of a derivative depends on the iterations; it is right as far as the solver ``converged``.
+    neither time nor memory of a derivative depends on the iterations; it is right as far as ``gradient_norm`` is zero.
     It is NaN where whitening has none (see :func:`~hmom_jax.whiten`) and where the objective is flat along some turn.
 
     References
