@@ -76,6 +76,22 @@ def traced_membership():
     return decompose, (corpus(40).arrays, jnp.ones(50))
 
 
+def soft_tree_backwards():
+    """Return the gradient of a membership two levels down, in the weights of the documents."""
+    share = lambda membership, arrays: hm.soft_tree(arrays, 2, 10.0, membership=membership).memberships[-1][0, 0]
+    return jax.grad(share), (jnp.ones(50), corpus(40).arrays)
+
+
+def second_derivative(rank):
+    """Return a Hessian-vector product in the weights of the documents, forwards over backwards, matrix-free."""
+
+    def product(membership, change, arrays):
+        weight = lambda membership: hm.sidiwo(hm.single_topic_moments(arrays, 0.5, membership), rank).weights[0]
+        return jax.jvp(jax.grad(weight), (membership,), (change,))[1]
+
+    return product, (jnp.ones(50), jnp.ones(50), corpus(300).arrays)
+
+
 def embedding():
     counts = corpus(300)
     docs, words = jnp.ones(counts.by_doc.n_rows), jnp.ones(300)
@@ -125,6 +141,9 @@ ENTRY_POINTS = {
     "sidiwo grid": lambda: (decomposition("grid"), (moments(40),)),
     "sidiwo of exact moments": lambda: (decomposition("closed"), (exact_moments(300),)),
     "sidiwo of traced memberships": traced_membership,
+    "soft tree, backwards": soft_tree_backwards,
+    "second derivative at two topics": lambda: second_derivative(2),
+    "second derivative at eight topics": lambda: second_derivative(8),
     "tree round dense": lambda: tree_round(40),
     "tree round Krylov": lambda: tree_round(300, word_scale="inverse_sqrt"),
     "tree round grid": lambda: tree_round(40, solver="grid"),

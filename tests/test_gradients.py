@@ -1,21 +1,25 @@
 """Derivatives from counts to topics: every step and the whole chain, against finite differences; ties; lowering."""
 
+import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from jax.test_util import check_grads
 
 import hmom_jax as hm
 from hmom_jax.decompose.objective import compress
-from hmom_jax.decompose.stationary import gradient_field, stationary
+from hmom_jax.decompose.recovery import recover
 from hmom_jax.implicit import inverse, root
 from hmom_jax.sparse_rules import transposable_product
 from tests.helpers import over_leaves, random_topics
 
 pytestmark = pytest.mark.usefixtures("x64")
+
+RANKS = [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
 
 
 @functools.cache
@@ -133,6 +137,38 @@ def test_whitening(rank):
     check_grads(whitened, (jnp.ones(60),), order=2, rtol=1e-4)
 
 
+def test_recovery():
+    topics, weights = random_topics(6, 12, 3, concentration=5.0)  # no entry so small that it meets the simplex's edge
+    moments = hm.population_moments(topics, weights)
+    found = hm.sidiwo(moments, 3)
+    slices = moments.whitened_slices(found.whitening.pinv.T)
+
+    @jax.jit
+    def recovered(rotation, m1):
+        again = recover(dataclasses.replace(moments, m1=m1), found.whitening, slices, rotation)
+        return again.topics, again.weights
+
+    check_grads(recovered, (found.rotation, moments.m1), order=2, rtol=1e-4)
+
+
+def test_projection_on_the_simplex():
+    points = jnp.asarray(np.random.default_rng(12).normal(size=(3, 10)))
+    check_grads(jax.jit(hm.project_simplex), (points,), order=2)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_soft_assignment(rank):
+    corpus = small()
+    logits = [jnp.log(value) for value in random_topics(13, 30, rank, concentration=3.0)]
+
+    @jax.jit
+    def assigned(counts, topics, weights, temperature):
+        arrays = hm.put_counts(corpus.arrays, corpus.places, counts)
+        return hm.soft_assign(arrays, jax.nn.softmax(topics, 0), jax.nn.softmax(weights), temperature)
+
+    check_grads(assigned, (jnp.asarray(corpus.counts.data), *logits, jnp.asarray(20.0)), order=2, rtol=1e-4, atol=1e-4)
+
+
 # as many topics as asked for, and more
 @pytest.mark.parametrize(
     ("solver", "n_topics"), [("closed", 2), ("closed", 5), ("jacobi", 5), ("cayley", 3), ("cayley", 5)]
@@ -152,31 +188,31 @@ def topics_and_weights_with(topics, weights, rank, solver):
     return found.topics, found.weights
 
 
-def test_implicit_derivatives_equal_unrolled_ones():
-    """Differentiating through 300 steps of plain descent gives the same, once these have converged."""
-    topics, weights = random_topics(7, 15, 4)
+@pytest.mark.parametrize("rank", [2, 3])
+def test_derivatives_of_whitening_equal_those_of_unrolled_subspace_iteration(rank):
+    """Differentiate through every one of 300 products and QRs: the same, once these have converged."""
+    topics, weights = random_topics(7, 15, 5)
+    start = jnp.asarray(np.random.default_rng(8).normal(size=(15, rank)))
+    mark = jnp.cos(jnp.arange(225.0)).reshape(15, 15)
 
-    def slices_of(topics):
-        moments = hm.population_moments(topics, weights)
-        return moments.whitened_slices(jnp.swapaxes(hm.whiten(moments, 3).pinv, -1, -2))
+    def implicit(topics):
+        found = hm.whiten(hm.population_moments(topics, weights), rank)
+        return (mark * (found.factor @ found.factor.T)).sum() + (mark * (found.pinv.T @ found.pinv)).sum()
 
-    slices = slices_of(jnp.asarray(topics))
-    start = hm.sidiwo(hm.population_moments(topics, weights), 3, solver="jacobi").rotation
-    size = 1 / jnp.abs(slices).max()
+    def unrolled(topics):
+        times = hm.population_moments(topics, weights).m2_times
+        step = lambda basis, _: (jnp.linalg.qr(times(basis))[0], None)
+        basis = jax.lax.scan(step, start, None, length=300)[0]
+        inside = basis.T @ times(basis)
+        return (mark * (basis @ inside @ basis.T)).sum() + (mark * (basis @ jnp.linalg.inv(inside) @ basis.T)).sum()
 
-    def unrolled(slices):
-        def step(rotation, _):
-            gradient = gradient_field(jnp.einsum("ji,rjk,kl->ril", rotation, slices, rotation), None)[1]
-            return rotation @ jax.scipy.linalg.expm(-0.05 * size**2 * gradient), None
-
-        return jax.lax.scan(step, start, None, length=300)[0]
-
-    best = unrolled(slices)
-    change = jnp.asarray(np.random.default_rng(8).normal(size=slices.shape))
-    change = (change + jnp.swapaxes(change, -1, -2)) * 1e-3
-    _, expected = jax.jvp(unrolled, (slices,), (change,))
-    _, found = jax.jvp(lambda slices: stationary(slices, best, True), (slices,), (change,))
-    np.testing.assert_allclose(found, expected, atol=1e-7 * float(jnp.abs(expected).max()))
+    topics = jnp.asarray(topics)
+    np.testing.assert_allclose(implicit(topics), unrolled(topics), rtol=1e-10)
+    found, expected = (jax.jit(jax.grad(function))(topics) for function in (implicit, unrolled))
+    np.testing.assert_allclose(found, expected, atol=1e-9 * float(jnp.abs(expected).max()))
+    change = jnp.sin(topics)
+    found, expected = (jax.jvp(jax.jit(function), (topics,), (change,))[1] for function in (implicit, unrolled))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_memory_backwards_does_not_grow_with_iterations():
@@ -193,29 +229,74 @@ def test_memory_backwards_does_not_grow_with_iterations():
 
 
 # ---------------------------------------------------------------------------------------------------------- the chain
-@pytest.mark.parametrize("rank", [2, 3, pytest.param(8, marks=pytest.mark.slow)])
-def test_counts_to_topics_to_second_order(rank):
+def test_counts_to_topics_to_second_order():
     corpus = small()
-    function = jax.jit(functools.partial(from_counts, corpus, rank, beta=0.5, word_scale="inverse_sqrt"))
+    function = jax.jit(functools.partial(from_counts, corpus, 2, beta=0.5, word_scale="inverse_sqrt"))
     counts = jnp.asarray(corpus.counts.data)
     assert_agrees(function, counts, seed=2)
     first = jax.jit(lambda counts: jax.jvp(function, (counts,), (jnp.sin(counts),))[1])
     assert_agrees(first, counts, seed=3, rtol=1e-4)
 
 
-@pytest.mark.parametrize("rank", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [2, 3, 8])
+def test_whole_chain(rank):
+    """Counts, document weights and word scaling to topics and weights, every mode to second order."""
+    corpus = small()
+
+    @jax.jit
+    def marked(counts, membership, scale):
+        topics, weights = from_counts(corpus, rank, counts, beta=0.5, membership=membership, word_scale=scale)
+        return (topics * jnp.cos(jnp.arange(1.0 * topics.size)).reshape(topics.shape)).sum() + weights[0]
+
+    scale = jnp.asarray(np.random.default_rng(14).uniform(0.5, 2, corpus.n_words))
+    point = (jnp.asarray(corpus.counts.data), jnp.ones(corpus.n_docs), scale)
+    check_grads(marked, point, order=2, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rank", RANKS)
 def test_section_4_1(rank):
     data = hm.datasets.hierarchical_topics(0)
     corpus = hm.Corpus.from_counts(data.counts.astype(np.float64))
-    assert_agrees(jax.jit(functools.partial(from_counts, corpus, rank)), jnp.asarray(corpus.counts.data), seed=4)
+    function = jax.jit(functools.partial(from_counts, corpus, rank))
+    # at rank 8 two topics are noise, and entries leave the simplex's edge within a larger step
+    assert_agrees(function, jnp.asarray(corpus.counts.data), seed=4, step=1e-5 if rank == 8 else 1e-4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("rank", [2, 3, 8])
 def test_documents_of_real_text(rank):
     corpus = docstrings()
     assert corpus.n_words > 128  # matrix-free
-    assert_agrees(jax.jit(functools.partial(from_counts, corpus, rank)), jnp.asarray(corpus.counts.data), seed=5)
+    function = jax.jit(functools.partial(from_counts, corpus, rank))
+    assert_agrees(function, jnp.asarray(corpus.counts.data), seed=5, step=1e-5 if rank == 8 else 1e-4)
+
+
+def twice(corpus, share):
+    """Return a corpus beside itself in other words, its copy counting a little less: eigenvalues come in pairs."""
+    both = hm.Corpus.from_counts(sp.block_diag([corpus.counts, corpus.counts]))
+    return both, jnp.concatenate([jnp.ones(corpus.n_docs), jnp.full(corpus.n_docs, share)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rank", "gap"), [(2, 0.0), (2, 1e-7), (3, 1e-3)])
+@pytest.mark.parametrize("text", [False, True], ids=["section 4.1", "docstrings"])
+def test_nearly_degenerate_corpora(rank, gap, text):
+    """Pairs of eigenvalues: two kept that tie or nearly do, or a third kept that nearly ties with the fourth."""
+    synthetic = hm.datasets.hierarchical_topics(0).counts.astype(np.float64)
+    corpus, weights = twice(docstrings() if text else hm.Corpus.from_counts(synthetic), 1 - gap)
+    values = hm.whiten(hm.single_topic_moments(corpus, 0.0, weights), 4).eigenvalues
+    first = 0 if rank == 2 else 2
+    np.testing.assert_allclose(1 - values[first + 1] / values[first], gap, rtol=1e-5, atol=1e-9)
+
+    @jax.jit
+    def by_place(counts):  # the weights tie too, and with them the order of topics
+        topics, found = from_counts(corpus, rank, counts, membership=weights)
+        order = jnp.argsort(jnp.arange(1.0 * corpus.n_words) @ topics)
+        return topics[:, order], found[order]
+
+    # beside a near-tie across the cut rounding is large, and so must be the step, but not as large as the gap
+    assert_agrees(by_place, jnp.asarray(corpus.counts.data), seed=15, step=1e-4 if rank == 2 else 3e-5)
 
 
 # --------------------------------------------------------------------------------------------------------------- ties
@@ -269,13 +350,38 @@ def test_a_tie_across_the_cut_is_refused_by_nan():
     np.testing.assert_allclose(near, (value(step) - value(-step)) / (2 * step), rtol=1e-4)
 
 
-def test_a_second_moment_of_too_low_rank_gives_no_nan():
+@pytest.mark.parametrize("gap", [1e-2, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14])
+def test_near_ties_across_the_cut_have_the_right_derivative_or_none(gap):
+    """Against perturbation theory with eigenvectors that are known, however close the eigenvalues."""
+    topics, weights = with_eigenvalues([0.2, 0.1, 0.1 * (1 - gap)])
+    change = jnp.asarray(np.random.default_rng(16).uniform(size=topics.shape))
+    mark = jnp.cos(jnp.arange(144.0)).reshape(12, 12)
+
+    def value(mixing):
+        found = hm.whiten(hm.population_moments(topics + mixing * change, weights), 2)
+        return (mark * (found.factor @ found.factor.T)).sum()
+
+    vectors, values = topics / jnp.linalg.norm(topics, axis=0, keepdims=True), weights * (topics**2).sum(0)
+    moved = (change * weights[None, :]) @ topics.T
+    moved = moved + moved.T
+    kept, left = vectors[:, :2], vectors[:, 2:]
+    rest = jnp.eye(12) - vectors @ vectors.T  # eigenvalue 0
+    # of U L U': as M2 itself within the kept space, and value over difference of values across the cut
+    ratio = (values[:2] / (values[:2] - values[2]))[:, None]
+    across = kept @ (ratio * (kept.T @ moved @ left)) @ left.T + kept @ kept.T @ moved @ rest
+    expected = (mark * (kept @ kept.T @ moved @ kept @ kept.T + across + across.T)).sum()
+    found = jax.grad(value)(0.0)
+    assert np.isnan(found) if gap < 1e-9 else abs(found / expected - 1) < 1e-6
+
+
+@pytest.mark.parametrize("rank", [3, 4])  # one void component, and two that nothing turns
+def test_a_second_moment_of_too_low_rank_gives_no_nan(rank):
     topics, weights = with_eigenvalues([0.2, 0.1])
 
     @jax.jit
     def weight(mixing):
         moved = topics + mixing * jnp.asarray(np.random.default_rng(11).uniform(size=topics.shape))
-        return hm.sidiwo(hm.population_moments(moved, weights), 3).topics[0, 0]
+        return hm.sidiwo(hm.population_moments(moved, weights), rank).topics[0, 0]
 
     found = jax.grad(weight)(0.01)
     step = 1e-5
@@ -288,15 +394,22 @@ def test_compressed_slices_have_no_part_in_derivatives():
 
 # --------------------------------------------------------------------------------------------------------------- uses
 @pytest.mark.slow
-def test_influence_tells_what_leaving_a_document_out_does():
-    """With beta = 1/2: at 0 one long document can change the topics altogether, which no derivative foresees."""
-    corpus = docstrings(400, 400)
-    weight = jax.jit(lambda r: topics_and_weights(hm.single_topic_moments(corpus.arrays, 0.5, r), 2)[1][0])
+@pytest.mark.parametrize("beta", [0.5, 0.0])
+def test_influence_tells_what_leaving_a_document_out_does(beta):
+    """At beta = 0 for all but documents that own much of the third moment: leaving these out is no small change."""
+    corpus = hm.Corpus.from_counts(hm.datasets.docstrings().counts.astype(np.float64))
+    weight = jax.jit(lambda r: topics_and_weights(hm.single_topic_moments(corpus.arrays, beta, r), 2)[1][0])
     everything = jnp.ones(corpus.n_docs)
-    influence = -np.asarray(jax.grad(weight)(everything))
-    some = np.random.default_rng(0).choice(corpus.n_docs, 200, replace=False)
+    influence = -np.asarray(jax.jit(jax.grad(weight))(everything))
+    triples = corpus.length * (corpus.length - 1) * (corpus.length - 2)
+    chosen = np.flatnonzero((triples < 0.01 * triples.sum()) | (beta == 0.5))
+    some = np.random.default_rng(1).choice(chosen, 200, replace=False)
     actual = np.array([weight(everything.at[n].set(0.0)) for n in some]) - float(weight(everything))
-    assert np.corrcoef(influence[some], actual)[0, 1] > 0.95
+    assert np.corrcoef(influence[some], actual)[0, 1] > 0.99
+    # of the longest document, a tenth of a percent is a small change
+    longest = np.argmax(triples)
+    little = (float(weight(everything.at[longest].add(-1e-3))) - float(weight(everything))) / 1e-3
+    np.testing.assert_allclose(influence[longest], little, rtol=0.01)
 
 
 def test_soft_tree_becomes_the_hard_one():

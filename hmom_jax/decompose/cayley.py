@@ -27,6 +27,10 @@ from hmom_jax.linalg import orthonormalise, solve_accretive
 _FIRST_EPSILON = 0.1
 _SHRINK = 0.1
 
+# Steps of Newton's method at the end. One leaves of a slow descent too much for derivatives, which are right to the
+# order of what is left; three also mend one that ran out of iterations close to the minimum.
+_NEWTON_STEPS = 3
+
 # Sufficient decrease, backtracking, and memory of the non-monotone line search (Zhang and Hager 2004).
 _ARMIJO = 1e-4
 _BACKTRACK = 0.25
@@ -76,7 +80,10 @@ def cayley_rotation(
     from_descent = jnp.minimum(best, n_starts)
     chosen = jax.tree.map(lambda leaf: _take(leaf, from_descent, len(nodes)), found)
     stayed = (best > n_starts)[..., None, None]
-    return chosen._replace(rotation=newton_step(slices, jnp.where(stayed, swept, chosen.rotation)))
+    step = lambda _, rotation: newton_step(slices, rotation)
+    rotation = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.where(stayed, swept, chosen.rotation))
+    gradient = upper_gradient(slices, rotation, smoothing(slices))
+    return chosen._replace(rotation=rotation, gradient_norm=jnp.sqrt(2 * (gradient**2).sum(-1)))
 
 
 def newton_step(
@@ -84,7 +91,8 @@ def newton_step(
 ) -> Float[Array, "*nodes rank rank"]:
     """Take a step of Newton's method for the sum of norms: makes a good minimum exact; a step that does not is dropped.
 
-    Descent stops where the objective no longer changes, which leaves the rotation with half of its digits.
+    Descent stops where the objective no longer changes, which leaves the rotation with half of its digits. Far from a
+    minimum the gradient may also fall on the way to a saddle: the objective must not rise.
     """
     if rotation.shape[-1] < 2:
         return rotation
@@ -93,7 +101,9 @@ def newton_step(
     turn = cayley(undoing_turn(slices, rotation, epsilon, gradient))
     turned = jnp.matmul(rotation, turn, precision="highest")
     size = lambda gradient: (gradient**2).sum(-1)
-    better = size(upper_gradient(slices, turned, epsilon)) < size(gradient)
+    value = lambda rotation: gradient_field(rotate(slices, rotation), epsilon)[0]
+    lower = value(turned) <= value(rotation) * (1 + 10 * jnp.finfo(rotation.dtype).eps)
+    better = (size(upper_gradient(slices, turned, epsilon)) < size(gradient)) & lower
     return jnp.where(better[..., None, None], turned, rotation)
 
 

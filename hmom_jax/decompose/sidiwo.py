@@ -59,6 +59,12 @@ def sidiwo(
     tol
         Residual of the whitening; see :func:`~hmom_jax.whiten`.
 
+    Notes
+    -----
+    Topics, weights and objective are differentiable in the moments, forwards and backwards, implicitly at the minimum:
+    neither time nor memory of a derivative depends on the iterations; it is right as far as ``gradient_norm`` is zero.
+    It is NaN where whitening has none (see :func:`~hmom_jax.whiten`) and where the objective is flat along some turn.
+
     References
     ----------
     Ruffini, Rabusseau and Balle (2017), "Hierarchical methods of moments", Algorithm 1 and Theorem 3.3.

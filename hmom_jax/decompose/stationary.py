@@ -3,6 +3,10 @@ r"""Derivatives of the best rotation, by the implicit function theorem on O(l): 
 At a minimum the Riemannian gradient $K(O, H)$, a skew matrix, is zero. Moving the slices by $\dot H$ moves the minimum
 along $\dot O = O\,\Omega$ with $\partial_O K[O\,\Omega] + \partial_H K[\dot H] = 0$: a linear system in the
 $l(l-1)/2$ entries of $\Omega$.
+
+**Where the objective is flat along some turn, so that the minimum is not a point but a curve, the rotation is not
+defined, and its derivative is NaN**, forwards and backwards. Components that are void or equal, which nothing turns,
+stay where they are.
 """
 
 from functools import partial
@@ -13,10 +17,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hmom_jax.decompose.objective import rotate
-from hmom_jax.linalg import solve
+from hmom_jax.linalg import eigh, solve
 
 # Smoothing of the norms relative to the size of the slices, the last of Cayley descent.
 SMOOTHING = {32: 1e-3, 64: 1e-6}
+# Curvature, in rounding errors of the largest, up to which the objective counts as flat.
+_FLAT = 20
 
 
 def gradient_field(
@@ -64,8 +70,18 @@ def _stationary_jvp(squares, primals, tangents):
         return rotation, jnp.zeros_like(rotation)
     epsilon = None if squares else smoothing(slices)
     moved = jax.jvp(lambda slices: upper_gradient(slices, rotation, epsilon), (slices,), tangents[:1])[1]
-    turn = undoing_turn(slices, rotation, epsilon, moved)
-    return rotation, jnp.matmul(rotation, turn, precision="highest")
+    hessian = _hessian(slices, rotation, epsilon)
+    turn = _skew(_undo(hessian, moved), rotation.shape[-1])
+    # A factor rather than a choice: backwards, a choice would pass on zeros.
+    flat = _is_flat(hessian, _scale(slices, epsilon))
+    defined = jnp.where(flat, jnp.nan, 1.0).astype(turn.dtype)[..., None, None]
+    return rotation, jnp.matmul(rotation, defined * turn, precision="highest")
+
+
+def _is_flat(hessian, scale):
+    """Tell where the objective hardly changes along some turn."""
+    curvature = jnp.abs(eigh(jax.lax.stop_gradient(0.5 * (hessian + jnp.swapaxes(hessian, -1, -2))))[0])
+    return curvature.min(-1) <= _FLAT * jnp.finfo(hessian.dtype).eps * jnp.maximum(curvature.max(-1), scale)
 
 
 def undoing_turn(
@@ -75,14 +91,26 @@ def undoing_turn(
     gradient: Float[Array, "*nodes pairs"],
 ) -> Float[Array, "*nodes rank rank"]:
     """Return the skew matrix along which the rotation has to move to take a gradient back to zero, to first order."""
-    entries = solve(_hessian(slices, rotation, epsilon), -gradient[..., None])[..., 0]
-    return _skew(entries, rotation.shape[-1])
+    return _skew(_undo(_hessian(slices, rotation, epsilon), gradient), rotation.shape[-1])
+
+
+def _undo(hessian, gradient):
+    return solve(hessian, -gradient[..., None])[..., 0]
 
 
 def smoothing(slices: Float[Array, "*nodes n_slices rank rank"]) -> Float[Array, "*nodes"]:
     """Return the epsilon at which Cayley descent ends."""
-    size = jnp.sqrt((slices**2).sum((-1, -2, -3)) / slices.shape[-1])
-    return SMOOTHING[jnp.finfo(slices.dtype).bits] * jax.lax.stop_gradient(size)
+    return SMOOTHING[jnp.finfo(slices.dtype).bits] * _size(slices)
+
+
+def _size(slices):
+    return jnp.sqrt((jax.lax.stop_gradient(slices) ** 2).sum((-1, -2, -3)) / slices.shape[-1])
+
+
+def _scale(slices, epsilon):
+    """Return what curvatures are compared with: of the order of the objective."""
+    size = _size(slices)
+    return size**2 if epsilon is None else size
 
 
 def upper_gradient(
@@ -97,17 +125,48 @@ def upper_gradient(
 
 def _hessian(slices, rotation, epsilon):
     """Return how the gradient changes where the rotation moves along each pair of components."""
-    n_pairs = rotation.shape[-1] * (rotation.shape[-1] - 1) // 2
+    rank = rotation.shape[-1]
+    first, second = np.triu_indices(rank, 1)
+    rotated = rotate(slices, rotation)
+    change = _gradient_change(rotated, epsilon)
+    change = change - jnp.swapaxes(change, -1, -2)  # along a skew matrix: E_pq less E_qp
+    hessian = change[..., first, second, :, :][..., first, second]
+    # Pairs of void or equal components, which nothing turns, stay where they are.
+    seen = jax.lax.stop_gradient(jnp.abs(hessian)).sum(-1) > 0
+    held = jax.lax.stop_gradient(rotated)
+    diagonal = jnp.diagonal(held, axis1=-2, axis2=-1)
+    apart = (held[..., first, second] != 0) | (diagonal[..., first] != diagonal[..., second])
+    idle = (~(seen | apart.any(-2)))[..., None]
+    scale = jnp.where(_size(slices) > 0, _scale(slices, epsilon), 1.0)[..., None, None]
+    return hessian + jnp.where(idle, scale, 0.0) * jnp.broadcast_to(
+        jnp.eye(len(first), dtype=scale.dtype), hessian.shape
+    )
 
-    def along(skew):
-        turned = jnp.einsum("...ij,jk->...ik", rotation, skew, precision="highest")
-        return jax.jvp(lambda rotation: upper_gradient(slices, rotation, epsilon), (rotation,), (turned,))[1]
 
-    pairs = _skew(jnp.eye(n_pairs, dtype=slices.dtype), rotation.shape[-1])
-    hessian = jnp.moveaxis(jax.vmap(along)(pairs), 0, -1)
-    # Pairs that nothing turns (void components, equal slices) stay where they are.
-    idle = (jax.lax.stop_gradient(jnp.abs(hessian)).sum(-1) == 0)[..., None]
-    return hessian + jnp.where(idle, jnp.broadcast_to(jnp.eye(n_pairs, dtype=slices.dtype), hessian.shape), 0.0)
+def _gradient_change(rotated, epsilon):
+    r"""Return the change of entry $ij$ of the gradient as $A_r$ becomes $A_r + A_r E_{pq} + E_{qp} A_r$, at $ijpq$.
+
+    With $C_{ijkl} = \sum_r A_{r,ij} A_{r,kl}$, weights $w$ and norms $n$, half of the gradient is
+    $\sum_k w_{kj} C_{ikkj}$. Only $C$ has to do with the slices: one product over them and $l^4$ numbers, where a
+    derivative along each of $l(l-1)/2$ pairs would hold as many copies of all slices.
+    """
+    rank = rotated.shape[-1]
+    eye = jnp.eye(rank, dtype=rotated.dtype)
+    einsum = partial(jnp.einsum, precision="highest")
+    inner = einsum("...rij,...rkl->...ijkl", rotated, rotated)
+    near = einsum("...ikkj->...ikj", inner)
+    outside = jnp.broadcast_to(1 - eye, (*rotated.shape[:-3], rank, rank))
+    norms = None if epsilon is None else jnp.sqrt((rotated**2).sum(-3) + epsilon[..., None, None] ** 2)
+    weight = outside if epsilon is None else outside / norms
+    half = einsum("...kj,...ikj->...ij", weight, near)
+    across = einsum("...kj,...ikp->...ijp", weight, near)
+    change = einsum("...qj,...ipqj->...ijpq", weight, inner) + einsum("...qj,...iqpj->...ijpq", weight, inner)
+    if epsilon is not None:  # the weights change too
+        bend = outside / norms**3
+        across = across - einsum("...kj,...pkj,...ikj->...ijp", bend, near, near)
+        change = change - einsum("...qj,...pjq,...iqj->...ijpq", bend, near, near)
+    change = change + einsum("qi,...pj->...ijpq", eye, half) + einsum("qj,...ijp->...ijpq", eye, across)
+    return change - jnp.swapaxes(change, -4, -3)
 
 
 def _skew(entries, rank: int):

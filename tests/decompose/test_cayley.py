@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hmom_jax as hm
 from hmom_jax.decompose.cayley import (
     cayley,
     cayley_rotation,
@@ -62,6 +63,18 @@ def test_the_best_start_is_kept():
     best = pick_best(slices, rotations)
     values = np.stack([off_diagonal(slices, rotations[:, start])[0] for start in range(5)])
     np.testing.assert_array_equal(best, values.argmin(0))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_slow_descent_ends_in_a_minimum(seed):
+    """Topics that are noise make the objective nearly flat: descent runs out of iterations, Newton's steps end it."""
+    with jax.enable_x64(True):
+        moments = hm.single_topic_moments(hm.Corpus.from_counts(hm.datasets.hierarchical_topics(seed).counts * 1.0))
+        found, long = (hm.sidiwo(moments, 8, max_iter=max_iter) for max_iter in (500, 5000))
+        assert not found.converged
+        assert found.gradient_norm < 1e-10 * found.objective
+        np.testing.assert_allclose(found.objective, long.objective, rtol=1e-12)
+        np.testing.assert_allclose(found.weights, long.weights, atol=1e-9)
 
 
 def test_too_few_iterations_are_not_called_converged():
