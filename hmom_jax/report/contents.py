@@ -154,9 +154,9 @@ def _documents(tree: Tree, given: Given, n_documents: int) -> dict:
     base = np.log(np.maximum(tree.word_probability.astype(np.float64), floor))
     own = np.zeros(len(documents))  # score of each document in its leaf
     first = {}
-    inside = _inside(tree)
+    within = documents_inside(tree)
     for node in tree.nodes[1:]:
-        here = inside[node.id]
+        here = within[node.id]
         lift = np.clip(np.log(np.maximum(node.topic.astype(np.float64), floor)) - base, -8, 8)
         score = counts[here] @ lift / length[here]
         first[node.id] = here[np.argsort(-score, kind="stable")[:n_documents]]
@@ -222,7 +222,7 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1].rstrip() + "…"
 
 
-def _inside(tree: Tree) -> list[np.ndarray]:
+def documents_inside(tree: Tree) -> list[np.ndarray]:
     """Return the documents of each node."""
     order = np.argsort(tree.doc_node, kind="stable")
     ends = np.searchsorted(tree.doc_node[order], np.arange(len(tree.nodes) + 1))
@@ -235,6 +235,12 @@ def _inside(tree: Tree) -> list[np.ndarray]:
 
 def _labels(tree: Tree, labels) -> dict:
     """Return the names of the labels, most frequent first, and their counts in each leaf."""
+    names, numbers = number_labels(tree, labels)
+    return {"names": names, "counts": _counts(tree, numbers, len(names))}
+
+
+def number_labels(tree: Tree, labels) -> tuple[list[str], np.ndarray]:
+    """Return the names of the labels, most frequent first and the rarest as one, and the number of each document's."""
     if isinstance(labels, str | bytes):
         raise InputError("labels must have one value per document; got one string.")
     labels = ["(none)" if label is None or label != label else str(label) for label in labels]
@@ -246,7 +252,7 @@ def _labels(tree: Tree, labels) -> dict:
     if len(names) > _MAX_LABELS:
         names = [*names[: _MAX_LABELS - 1], f"{len(names) - _MAX_LABELS + 1} others"]
         numbers = np.minimum(numbers, _MAX_LABELS - 1)
-    return {"names": names, "counts": _counts(tree, numbers, len(names))}
+    return names, numbers
 
 
 def _counts(tree: Tree, numbers: np.ndarray, n_values: int) -> list:

@@ -41,3 +41,40 @@ def relevance_scores(here: np.ndarray, corpus: np.ndarray, parent: np.ndarray, r
     weight = CONTRASTS[contrast]
     base = corpus if weight == 0 else parent if weight == 1 else (1 - weight) * corpus + weight * parent
     return here - (1 - relevance) * base
+
+
+def leave_out_variants(words: list[str], n: int) -> list[str]:
+    """Return the first ``n`` words, leaving out plurals and singulars of words before them.
+
+    By English endings alone: a name has room for few words, and "number numbers prime primes" says only half of what it
+    could. The page does the same (``keywords`` in page.js).
+
+    Examples
+    --------
+    >>> leave_out_variants(["primes", "matrix", "prime", "matrices", "body", "class"], 4)
+    ['primes', 'matrix', 'body', 'class']
+    """
+    kept, seen = [], set()
+    for word in words:
+        if len(kept) == n:
+            break
+        forms = _forms(str(word).lower())
+        if not forms & seen:
+            kept.append(word)
+            seen |= forms
+    return kept
+
+
+def _forms(word: str) -> set[str]:
+    """Return the word and what its singular may be."""
+    forms = {word}
+    if len(word) > 3:
+        if word.endswith("ies"):
+            forms.add(word[:-3] + "y")
+        if word.endswith("ices"):
+            forms |= {word[:-4] + "ix", word[:-4] + "ex"}
+        if word.endswith("es"):
+            forms.add(word[:-2])
+        if word.endswith("s") and not word.endswith("ss"):
+            forms.add(word[:-1])
+    return forms

@@ -357,6 +357,70 @@ class Tree:
         given = Given(corpus, documents, labels, times, confidence)
         return tree_page(self, path, given, title=title, n_words=n_words, n_documents=n_documents)
 
+    def plot(self, n_words: int = 6, n_inner_words: int = 2):
+        """Return a dendrogram as a ``matplotlib.figure.Figure`` (needs the ``plot`` extra); it is not shown.
+
+        A row per leaf with its documents and keywords, names above the branches of inner nodes; thickness is size,
+        colours are those of :meth:`to_html`, and so are the keywords (relevance 0.4, compared with the parent too).
+
+        Parameters
+        ----------
+        n_words, n_inner_words
+            Keywords of a leaf and of an inner node; of these as many as there is room for.
+
+        Examples
+        --------
+        >>> import hmom_jax as hm
+        >>> corpus = hm.read_corpus(["cats chase mice", "dogs chase cats", "stocks and bonds"] * 5, min_df=1)
+        >>> figure = hm.grow_tree(corpus, n_leaves=2).plot()  # figure.savefig("tree.png") keeps it
+        >>> figure.axes[0].texts[-1].get_text()
+        '15 documents, 2 leaves'
+        """
+        from hmom_jax.report.plots import plot_tree
+
+        return plot_tree(self, n_words, n_inner_words)
+
+    def plot_labels(self, labels, n_words: int = 3, axes=None):
+        """Return a heat map of the documents per node and label (needs the ``plot`` extra); it is not shown.
+
+        Figure 1b of the paper: a row per node, a column per label, in each cell how many documents with the label are
+        in the node. The colour is their share of the label's documents.
+
+        Parameters
+        ----------
+        labels
+            A label per training document; beyond 30 different ones the rarest are taken together.
+        n_words
+            Keywords that name a node; 0 for its path, as ``1.2.1``.
+        axes
+            Matplotlib axes to draw on; by default a figure is made.
+        """
+        from hmom_jax.report.plots import plot_labels
+
+        return plot_labels(self, labels, n_words, axes)
+
+    def plot_node(self, node: "Node | int", corpus: Corpus, *, rank: int = 10, beta: float = 0.0, word_scale=None):
+        r"""Return a picture of a node's moments (needs the ``plot`` extra); it is not shown.
+
+        Left the largest eigenvalues of the second moment of the node's documents, right $F(a)$ of Theorem 3.3 with its
+        minimum: what a two-way SIDIWO split of the node has to go by. A clear gap after the second bar and a valley
+        that comes down to near zero say that the node is two groups.
+
+        Parameters
+        ----------
+        node
+            A node, or its number.
+        corpus
+            The corpus that the tree was grown on.
+        rank
+            Eigenvalues shown.
+        beta, word_scale
+            Which moments; see :func:`~hmom_jax.single_topic_moments`.
+        """
+        from hmom_jax.report.plots import plot_node
+
+        return plot_node(self, self._node(node), corpus, rank=rank, beta=beta, word_scale=word_scale)
+
     def _repr_html_(self) -> str:
         """Return the tree for notebooks: nested lists that unfold."""
         from hmom_jax.report import static_tree
