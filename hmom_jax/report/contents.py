@@ -78,6 +78,7 @@ def _nodes(tree: Tree, confidence) -> list[dict]:
             "docs": node.n_docs,
             "confidence": None if np.isnan(value) else round(float(value), 3),
             "reason": node.reason,
+            "stretch": round(tree.lift_stretch(node), 4),
         }
         for node, value in zip(tree.nodes, values, strict=True)
     ]
@@ -98,7 +99,7 @@ def _terms(tree: Tree, node, n_words: int) -> _Terms:
     wanted = np.zeros(len(known), bool)
     for contrast in CONTRASTS if node.parent is not None else ("corpus",):
         for relevance in np.maximum(RELEVANCES, LEAST_RELEVANCE):
-            score = relevance_scores(here, corpus, parent, relevance, contrast)
+            score = relevance_scores(here, corpus, parent, relevance, contrast, tree.lift_stretch(node))
             wanted[np.argpartition(-score, n_words - 1)[:n_words] if n_words < len(known) else slice(None)] = True
     return _Terms(known[wanted], here[wanted], parent[wanted])
 

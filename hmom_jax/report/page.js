@@ -50,9 +50,10 @@
     });
   }
   const ranked = (node) => {
-    const weight = 1 - Math.max(state.relevance, data.leastRelevance);
+    const relevance = Math.max(state.relevance, data.leastRelevance);
+    const weight = (1 - relevance) * (state.contrast === "both" ? node.stretch : 1); // lift_stretch in keywords.py
     const ofParent = data.contrasts[state.contrast];
-    const score = (term) => term.here - weight * ((1 - ofParent) * term.corpus + ofParent * term.parent);
+    const score = (term) => (relevance + weight) * term.here - weight * ((1 - ofParent) * term.corpus + ofParent * term.parent);
     return [...node.terms].sort((a, b) => score(b) - score(a) || a.word - b.word).slice(0, data.shown);
   };
   let ranking = [];

@@ -4,6 +4,8 @@ All are matplotlib figures of their own: nothing is shown, and nothing stays beh
 """
 
 import colorsys
+import functools
+import io
 
 import jax
 import numpy as np
@@ -156,11 +158,25 @@ def plot_node(tree: Tree, node: Node, corpus: Corpus, *, rank: int, beta: float,
 
 
 def _figure(width: float, height: float):
+    return _picture_class()(figsize=(width, height), dpi=100, facecolor="white")
+
+
+@functools.cache
+def _picture_class():
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install 'hmom-jax[plot]'.") from error
-    return Figure(figsize=(width, height), dpi=100, facecolor="white")
+
+    class Picture(Figure):
+        """A figure that notebooks show by itself, also where nobody has started pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+    return Picture
 
 
 def _check_words(**numbers: int) -> None:

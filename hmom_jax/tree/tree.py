@@ -9,7 +9,7 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
-from hmom_jax.tree.keywords import check_contrast, parent_logarithm, relevance_scores
+from hmom_jax.tree.keywords import check_contrast, lift_stretch, parent_logarithm, relevance_scores
 from hmom_jax.tree.leaf_model import LeafModel
 
 
@@ -227,7 +227,8 @@ class Tree:
             $\lambda$, from 0 to 1.
         contrast
             What $q$ is: ``"corpus"``, $p(w)$; ``"parent"``, $p(w \mid \text{parent})$; ``"both"``, their geometric
-            mean. :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
+            mean, with the second term stretched in nodes of many documents, where it would count for nothing.
+            :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
 
         References
         ----------
@@ -241,7 +242,7 @@ class Tree:
         check_contrast(contrast)
         seen = np.flatnonzero(self.word_probability > 0)
         here, corpus, parent = self.word_logarithms(node, seen)
-        score = relevance_scores(here, corpus, parent, relevance, contrast)
+        score = relevance_scores(here, corpus, parent, relevance, contrast, self.lift_stretch(node))
         best = seen[np.argsort(-score, kind="stable")[:n]]
         return self.vocabulary[best].tolist()
 
@@ -254,6 +255,11 @@ class Tree:
         above = self.nodes[node.parent]
         share = max(node.n_docs, 1) / max(above.n_docs, node.n_docs, 1)
         return here, corpus, parent_logarithm(here, above.topic[words], share, corpus)
+
+    def lift_stretch(self, node: Node) -> float:
+        """Return by how much lift is stretched at a node whose words are compared with corpus and parent."""
+        above = node if node.parent is None else self.nodes[node.parent]
+        return 1.0 if above is node else lift_stretch(node.n_docs, above.n_docs, self.root.n_docs)
 
     def to_dict(self, n_words: int = 10) -> dict:
         """Return the tree as nested dictionaries of plain Python values."""
@@ -432,6 +438,10 @@ class Tree:
         from hmom_jax.io.model import save_tree
 
         save_tree(self, path)
+
+    def __repr__(self):
+        counts = f"{self.root.n_docs} documents, {len(self.vocabulary)} words, {self.n_leaves} leaves"
+        return f"Tree({counts}, method={self.method!r})"
 
     def __str__(self):
         return self.format()

@@ -85,7 +85,9 @@ def _mathml(display: bool):
     """Return a renderer that needs no script and no network: browsers read MathML themselves."""
 
     def visit(self, node):
-        source = node.astext().strip().replace(r"\dots", r"\ldots")
+        # Without braces an index goes under the accent; and one kind of dots is all there is.
+        source = re.sub(r"\\(tilde|dot|hat)\s*(\\[a-zA-Z]+|\w)", r"{\\\1{\2}}", node.astext().strip())
+        source = source.replace(r"\dots", r"\ldots")
         try:
             markup = tex2mathml(source, as_block=display)
         except MathError as error:

@@ -63,7 +63,11 @@ def test_nothing_is_shown_or_left_behind():
         "import sys, numpy as np, hmom_jax as hm\n"
         "tree = hm.grow_tree(hm.Corpus.from_counts(np.eye(6) * 9 + 1), n_leaves=2)\n"
         "figure = tree.plot()\n"
-        "assert type(figure).__name__ == 'Figure' and 'matplotlib.pyplot' not in sys.modules\n"
+        "from matplotlib.figure import Figure\n"
+        "assert isinstance(figure, Figure) and 'matplotlib.pyplot' not in sys.modules\n"
+        "assert figure._repr_png_().startswith(b'\\x89PNG')\n"  # which notebooks ask for
+        "from hmom_jax.report import plots\n"
+        "plots._picture_class.cache_clear()\n"
         "sys.modules['matplotlib.figure'] = None\n"
         "try:\n    tree.plot()\n"
         "except ImportError as error:\n    assert 'hmom-jax[plot]' in str(error)\n"
