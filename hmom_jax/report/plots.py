@@ -82,10 +82,16 @@ def plot_labels(tree: Tree, labels, n_words: int, axes=None):
         for node, name in zip(tree.nodes, names, strict=True)
     ]
 
+    # Indented by spaces, which are half as wide as letters; digits are wider.
+    room = 0.12 + max(
+        1.15 * _LETTER * len(name.strip()) + 0.55 * _LETTER * 3 * node.depth
+        for node, name in zip(tree.nodes, names, strict=True)
+    )
     if axes is None:
-        room = 0.06 * max(map(len, names)) + 0.2, 0.055 * max(map(len, label_names)) + 0.3
         cell = 0.42 if counts.size <= _MAX_NUMBERS else 0.25
-        figure = _figure(room[0] + cell * len(label_names) + 1.1, room[1] + 0.19 * len(names) + 0.2)
+        figure = _figure(
+            room + cell * len(label_names) + 1.1, 0.055 * max(map(len, label_names)) + 0.19 * len(names) + 0.5
+        )
         axes = figure.add_subplot()
         figure.set_layout_engine("constrained")
     shares = counts / np.maximum(counts[:1], 1)
@@ -100,11 +106,10 @@ def plot_labels(tree: Tree, labels, n_words: int, axes=None):
     axes.xaxis.tick_top()
     for tick in axes.get_xticklabels():
         tick.set(parse_math=False, rotation=90 if sideways else 0, fontsize=_FONT)
-    widest = max(map(len, names))
     for tick in axes.get_yticklabels():
         tick.set(parse_math=False, fontsize=_FONT, ha="left")
     axes.tick_params(axis="both", length=0)
-    axes.tick_params(axis="y", pad=0.06 * 72 * widest)
+    axes.tick_params(axis="y", pad=72 * room)
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes, label="share of the label's documents", pad=0.02, anchor=(0, 1),
         shrink=min(0.6, 2.5 / axes.figure.get_figheight()))  # fmt: skip

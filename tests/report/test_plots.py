@@ -107,6 +107,18 @@ def test_heat_map_counts_documents_per_node_and_label():
             assert share == pytest.approx(here / np.sum(labels == name))
 
 
+@pytest.mark.parametrize("n_leaves", [2, 32])
+def test_names_of_rows_stay_outside_the_heat_map(n_leaves):
+    figure = made_tree(n_leaves, 300, vocabulary=[f"gene{1000 + i}" for i in range(300)]).plot_labels(
+        np.arange(1000) % 7
+    )
+    drawn(figure)
+    axes = figure.axes[0]
+    edges = [tick.get_window_extent() for tick in axes.get_yticklabels()]
+    assert max(edge.x1 for edge in edges) <= axes.get_window_extent().x0 + 1
+    assert min(edge.x0 for edge in edges) >= 0
+
+
 def test_heat_map_draws_on_given_axes():
     from matplotlib.figure import Figure
 
