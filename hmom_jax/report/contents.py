@@ -9,8 +9,8 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.report.times import time_bins
 from hmom_jax.text import count_words
-from hmom_jax.tree.keywords import CONTRASTS, relevance_scores
-from hmom_jax.tree.tree import Tree
+from hmom_jax.tree.keywords import CONTRASTS, leave_out_variants, relevance_scores
+from hmom_jax.tree.tree import Node, Tree
 
 RELEVANCES = np.linspace(0, 1, 21)  # the steps of the slider: words are kept for these
 LEAST_RELEVANCE = 1e-3  # in place of 0, where all words that occur nowhere else would tie
@@ -22,6 +22,13 @@ _EXCERPT = 240  # characters
 EXCERPT_SOURCE = 4 * _EXCERPT  # characters of a document that are looked at: white space may take most of them
 _MAX_TEXT = 1_500_000  # characters of all excerpts together, those of the representative documents apart
 _PRIOR_LENGTH = 30  # words; without it, documents of one good word would represent every node
+
+
+def name_words(tree: Tree, node: Node, n_words: int) -> list[str]:
+    """Return the words that name a node, as the page does when it opens."""
+    # More than are wanted, for those that are left out.
+    words = tree.keywords(node, 3 * n_words, FIRST_RELEVANCE, FIRST_CONTRAST)
+    return leave_out_variants(words, n_words)
 
 
 class Given(NamedTuple):

@@ -15,8 +15,7 @@ from hmom_jax.decompose.method import whitened
 from hmom_jax.decompose.rank_two import closed_rotation, quartic, quartic_coefficients
 from hmom_jax.errors import InputError, default_key
 from hmom_jax.models import single_topic_moments
-from hmom_jax.report.contents import FIRST_CONTRAST, FIRST_RELEVANCE, documents_inside, number_labels
-from hmom_jax.tree.keywords import leave_out_variants
+from hmom_jax.report.contents import documents_inside, name_words, number_labels
 from hmom_jax.tree.tree import Node, Tree
 from hmom_jax.whitening import _whiten, default_tol
 
@@ -202,8 +201,7 @@ def _tame(word: str) -> str:
 
 
 def _name(tree: Tree, node: Node, n_words: int) -> str:
-    words = tree.keywords(node, 3 * n_words, FIRST_RELEVANCE, FIRST_CONTRAST)
-    return " ".join(_tame(word) for word in leave_out_variants(words, n_words))
+    return " ".join(_tame(word) for word in name_words(tree, node, n_words))
 
 
 def _fitting(name: str, width: float) -> str:
