@@ -13,7 +13,7 @@ import re
 from importlib import resources
 
 from hmom_jax.files import write_text
-from hmom_jax.report.contents import Given, name_words, page_contents
+from hmom_jax.report.contents import Given, page_contents
 from hmom_jax.tree.tree import Tree
 
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
@@ -55,7 +55,7 @@ def static_tree(tree: Tree, n_words: int = 8) -> str:
 
     def draw(node) -> str:
         nonlocal drawn
-        words = "(all documents)" if node.parent is None else " ".join(name_words(tree, node, n_words))
+        words = "(all documents)" if node.parent is None else " ".join(tree.keywords(node, n_words))
         line = f"<b>{node.n_docs:,}</b> {_escape(words)}"
         if node.is_leaf or drawn + len(node.children) > _MAX_STATIC:
             return f"<li>{line}{'' if node.is_leaf else ' …'}</li>"
