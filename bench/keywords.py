@@ -5,7 +5,8 @@
 Claim: compared with the corpus and the parent together, at a relevance of 0.4 (how the page begins), siblings share
 fewer keywords than at the default of ``Tree.keywords`` (the corpus, 0.7). How much of that is the smaller relevance and
 how much the parent, the rows of equal relevance tell. The setting was chosen among some twenty on the corpora of
-CHOSEN_ON; those of NOT_SEEN were run once, afterwards. Writes bench/results/keywords.md and .json.
+CHOSEN_ON; those of NOT_SEEN were run afterwards, and again when lift was stretched in large nodes. Writes
+bench/results/keywords.md and .json.
 """
 
 import itertools

@@ -144,37 +144,10 @@ def plot_topics_and_tree(seed: int) -> None:
     left.set_xticks(range(8), range(1, 9))
     figure.colorbar(image, ax=left, label="probability of the word", shrink=0.8)
 
-    inside, names, path = [], [], {0: ""}
-    for node in tree.nodes:
-        path |= {child: f"{path[node.id]}.{place + 1}".lstrip(".") for place, child in enumerate(node.children)}
-        below = _below(tree, node)
-        docs = np.isin(tree.doc_node, below)
-        inside.append(np.bincount(data.labels[docs], minlength=8))
-        names.append("all" if node.parent is None else "  " * node.depth + path[node.id])
-    inside = np.array(inside)
-    # Topics in the order of the leaves that hold most of their documents: the tree becomes visible as blocks.
-    leaves = [index for index, node in enumerate(tree.nodes) if node.is_leaf]
-    order = np.argsort(inside[leaves].argmax(0), kind="stable")
-    shown = np.where(inside[:, order] > 0, inside[:, order], np.nan)
-    image = right.imshow(shown, aspect="auto", cmap="viridis_r", vmin=0)
-    for row, counts in enumerate(inside[:, order]):
-        for column, count in enumerate(counts):
-            if count:
-                colour = "white" if count > 0.55 * inside.max() else "black"
-                right.text(column, row, count, ha="center", va="center", fontsize=8, color=colour)
-    right.set(title="(b) where the documents of each topic sit", xlabel="topic")
-    right.text(-0.02, 1.02, "node of the tree", transform=right.transAxes, ha="right", va="bottom")
-    right.set_xticks(range(8), order + 1)
-    right.set_yticks(range(len(names)), names, family="monospace", ha="left")
-    right.tick_params(axis="y", pad=78, length=0)
-    figure.colorbar(image, ax=right, label="documents", shrink=0.8)
+    tree.plot_labels(data.labels + 1, n_words=0, axes=right)
+    right.set_title("(b) where the documents of each topic sit")
     figure.savefig(RESULTS / "synthetic_tree.png", dpi=150)
     plt.close(figure)
-
-
-def _below(tree, node) -> list[int]:
-    """Return the ids of a node and all its descendants."""
-    return [node.id] + [below for child in node.children for below in _below(tree, tree.nodes[child])]
 
 
 if __name__ == "__main__":

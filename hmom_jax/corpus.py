@@ -196,7 +196,7 @@ class Corpus:
 
     @cached_property
     def arrays(self) -> CorpusArrays:
-        """What compiled code sees: both layouts on the default device."""
+        """Return what compiled code sees, both layouts on the default device."""
         length = self.pad(self.length).astype(self.dtype)
         return CorpusArrays(self.by_doc, *_on_device((self._fold_words(self.counts.data), length)))
 

@@ -44,7 +44,7 @@ def random_projection(
         As in :func:`~hmom_jax.sidiwo`.
     orthogonal
         Diagonalise by rotations (Jacobi), trusting the whitening; or, if False, by any invertible matrix
-        (:mod:`UWEDGE <hmom_jax.decompose.uwedge>`, started there), with the whitened second moment as one more
+        (UWEDGE, ``hmom_jax.decompose.uwedge``, started there), with the whitened second moment as one more
         matrix.
     n_projections
         Random directions of the first stage; the second has ``rank``.

@@ -9,8 +9,8 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.report.times import time_bins
 from hmom_jax.text import count_words
-from hmom_jax.tree.keywords import CONTRASTS, relevance_scores
-from hmom_jax.tree.tree import Tree
+from hmom_jax.tree.keywords import CONTRASTS, leave_out_variants, relevance_scores
+from hmom_jax.tree.tree import Node, Tree
 
 RELEVANCES = np.linspace(0, 1, 21)  # the steps of the slider: words are kept for these
 LEAST_RELEVANCE = 1e-3  # in place of 0, where all words that occur nowhere else would tie
@@ -22,6 +22,13 @@ _EXCERPT = 240  # characters
 EXCERPT_SOURCE = 4 * _EXCERPT  # characters of a document that are looked at: white space may take most of them
 _MAX_TEXT = 1_500_000  # characters of all excerpts together, those of the representative documents apart
 _PRIOR_LENGTH = 30  # words; without it, documents of one good word would represent every node
+
+
+def name_words(tree: Tree, node: Node, n_words: int) -> list[str]:
+    """Return the words that name a node, as the page does when it opens."""
+    # More than are wanted, for those that are left out.
+    words = tree.keywords(node, 3 * n_words, FIRST_RELEVANCE, FIRST_CONTRAST)
+    return leave_out_variants(words, n_words)
 
 
 class Given(NamedTuple):
@@ -78,6 +85,7 @@ def _nodes(tree: Tree, confidence) -> list[dict]:
             "docs": node.n_docs,
             "confidence": None if np.isnan(value) else round(float(value), 3),
             "reason": node.reason,
+            "stretch": round(tree.lift_stretch(node), 4),
         }
         for node, value in zip(tree.nodes, values, strict=True)
     ]
@@ -98,7 +106,7 @@ def _terms(tree: Tree, node, n_words: int) -> _Terms:
     wanted = np.zeros(len(known), bool)
     for contrast in CONTRASTS if node.parent is not None else ("corpus",):
         for relevance in np.maximum(RELEVANCES, LEAST_RELEVANCE):
-            score = relevance_scores(here, corpus, parent, relevance, contrast)
+            score = relevance_scores(here, corpus, parent, relevance, contrast, tree.lift_stretch(node))
             wanted[np.argpartition(-score, n_words - 1)[:n_words] if n_words < len(known) else slice(None)] = True
     return _Terms(known[wanted], here[wanted], parent[wanted])
 
@@ -154,9 +162,9 @@ def _documents(tree: Tree, given: Given, n_documents: int) -> dict:
     base = np.log(np.maximum(tree.word_probability.astype(np.float64), floor))
     own = np.zeros(len(documents))  # score of each document in its leaf
     first = {}
-    inside = _inside(tree)
+    within = documents_inside(tree)
     for node in tree.nodes[1:]:
-        here = inside[node.id]
+        here = within[node.id]
         lift = np.clip(np.log(np.maximum(node.topic.astype(np.float64), floor)) - base, -8, 8)
         score = counts[here] @ lift / length[here]
         first[node.id] = here[np.argsort(-score, kind="stable")[:n_documents]]
@@ -222,7 +230,7 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1].rstrip() + "…"
 
 
-def _inside(tree: Tree) -> list[np.ndarray]:
+def documents_inside(tree: Tree) -> list[np.ndarray]:
     """Return the documents of each node."""
     order = np.argsort(tree.doc_node, kind="stable")
     ends = np.searchsorted(tree.doc_node[order], np.arange(len(tree.nodes) + 1))
@@ -235,6 +243,12 @@ def _inside(tree: Tree) -> list[np.ndarray]:
 
 def _labels(tree: Tree, labels) -> dict:
     """Return the names of the labels, most frequent first, and their counts in each leaf."""
+    names, numbers = number_labels(tree, labels)
+    return {"names": names, "counts": _counts(tree, numbers, len(names))}
+
+
+def number_labels(tree: Tree, labels) -> tuple[list[str], np.ndarray]:
+    """Return the names of the labels, most frequent first and the rarest as one, and the number of each document's."""
     if isinstance(labels, str | bytes):
         raise InputError("labels must have one value per document; got one string.")
     labels = ["(none)" if label is None or label != label else str(label) for label in labels]
@@ -246,7 +260,7 @@ def _labels(tree: Tree, labels) -> dict:
     if len(names) > _MAX_LABELS:
         names = [*names[: _MAX_LABELS - 1], f"{len(names) - _MAX_LABELS + 1} others"]
         numbers = np.minimum(numbers, _MAX_LABELS - 1)
-    return {"names": names, "counts": _counts(tree, numbers, len(names))}
+    return names, numbers
 
 
 def _counts(tree: Tree, numbers: np.ndarray, n_values: int) -> list:

@@ -50,14 +50,36 @@
     });
   }
   const ranked = (node) => {
-    const weight = 1 - Math.max(state.relevance, data.leastRelevance);
+    const relevance = Math.max(state.relevance, data.leastRelevance);
+    const weight = (1 - relevance) * (state.contrast === "both" ? node.stretch : 1); // lift_stretch in keywords.py
     const ofParent = data.contrasts[state.contrast];
-    const score = (term) => term.here - weight * ((1 - ofParent) * term.corpus + ofParent * term.parent);
+    const score = (term) => (relevance + weight) * term.here - weight * ((1 - ofParent) * term.corpus + ofParent * term.parent);
     return [...node.terms].sort((a, b) => score(b) - score(a) || a.word - b.word).slice(0, data.shown);
   };
   let ranking = [];
   const rank = () => { ranking = nodes.map(ranked); };
-  const keywords = (node, number) => ranking[node.id].slice(0, number).map((term) => data.words[term.word]);
+  // A word and what its singular may be: names have no room for "number numbers" (leave_out_variants in keywords.py).
+  const forms = (word) => {
+    const all = [word];
+    if (word.length > 3) {
+      if (word.endsWith("ies")) all.push(word.slice(0, -3) + "y");
+      if (word.endsWith("ices")) all.push(word.slice(0, -4) + "ix", word.slice(0, -4) + "ex");
+      if (word.endsWith("es")) all.push(word.slice(0, -2));
+      if (word.endsWith("s") && !word.endsWith("ss")) all.push(word.slice(0, -1));
+    }
+    return all;
+  };
+  const keywords = (node, number) => {
+    const kept = [], seen = new Set();
+    for (const term of ranking[node.id]) {
+      if (kept.length === number) break;
+      const word = data.words[term.word], all = forms(word.toLowerCase());
+      if (all.some((form) => seen.has(form))) continue;
+      kept.push(word);
+      all.forEach((form) => seen.add(form));
+    }
+    return kept;
+  };
   const nameOf = (node, number) => (node.parent === null ? "All documents" : keywords(node, number).join(" ") || `Node ${node.id}`);
 
   // Text with the parts that match the search lit up.

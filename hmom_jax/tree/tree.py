@@ -9,7 +9,7 @@ from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
-from hmom_jax.tree.keywords import check_contrast, parent_logarithm, relevance_scores
+from hmom_jax.tree.keywords import check_contrast, lift_stretch, parent_logarithm, relevance_scores
 from hmom_jax.tree.leaf_model import LeafModel
 
 
@@ -227,7 +227,8 @@ class Tree:
             $\lambda$, from 0 to 1.
         contrast
             What $q$ is: ``"corpus"``, $p(w)$; ``"parent"``, $p(w \mid \text{parent})$; ``"both"``, their geometric
-            mean. :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
+            mean, with the second term stretched in nodes of many documents, where it would count for nothing.
+            :meth:`to_html` begins with both at a relevance of 0.4: siblings then share fewer words.
 
         References
         ----------
@@ -241,7 +242,7 @@ class Tree:
         check_contrast(contrast)
         seen = np.flatnonzero(self.word_probability > 0)
         here, corpus, parent = self.word_logarithms(node, seen)
-        score = relevance_scores(here, corpus, parent, relevance, contrast)
+        score = relevance_scores(here, corpus, parent, relevance, contrast, self.lift_stretch(node))
         best = seen[np.argsort(-score, kind="stable")[:n]]
         return self.vocabulary[best].tolist()
 
@@ -254,6 +255,11 @@ class Tree:
         above = self.nodes[node.parent]
         share = max(node.n_docs, 1) / max(above.n_docs, node.n_docs, 1)
         return here, corpus, parent_logarithm(here, above.topic[words], share, corpus)
+
+    def lift_stretch(self, node: Node) -> float:
+        """Return by how much lift is stretched at a node whose words are compared with corpus and parent."""
+        above = node if node.parent is None else self.nodes[node.parent]
+        return 1.0 if above is node else lift_stretch(node.n_docs, above.n_docs, self.root.n_docs)
 
     def to_dict(self, n_words: int = 10) -> dict:
         """Return the tree as nested dictionaries of plain Python values."""
@@ -357,6 +363,70 @@ class Tree:
         given = Given(corpus, documents, labels, times, confidence)
         return tree_page(self, path, given, title=title, n_words=n_words, n_documents=n_documents)
 
+    def plot(self, n_words: int = 6, n_inner_words: int = 2):
+        """Return a dendrogram as a ``matplotlib.figure.Figure`` (needs the ``plot`` extra); it is not shown.
+
+        A row per leaf with its documents and keywords, names above the branches of inner nodes; thickness is size,
+        colours are those of :meth:`to_html`, and so are the keywords (relevance 0.4, compared with the parent too).
+
+        Parameters
+        ----------
+        n_words, n_inner_words
+            Keywords of a leaf and of an inner node; of these as many as there is room for.
+
+        Examples
+        --------
+        >>> import hmom_jax as hm
+        >>> corpus = hm.read_corpus(["cats chase mice", "dogs chase cats", "stocks and bonds"] * 5, min_df=1)
+        >>> figure = hm.grow_tree(corpus, n_leaves=2).plot()  # figure.savefig("tree.png") keeps it
+        >>> figure.axes[0].texts[-1].get_text()
+        '15 documents, 2 leaves'
+        """
+        from hmom_jax.report.plots import plot_tree
+
+        return plot_tree(self, n_words, n_inner_words)
+
+    def plot_labels(self, labels, n_words: int = 3, axes=None):
+        """Return a heat map of the documents per node and label (needs the ``plot`` extra); it is not shown.
+
+        Figure 1b of the paper: a row per node, a column per label, in each cell how many documents with the label are
+        in the node. The colour is their share of the label's documents.
+
+        Parameters
+        ----------
+        labels
+            A label per training document; beyond 30 different ones the rarest are taken together.
+        n_words
+            Keywords that name a node; 0 for its path, as ``1.2.1``.
+        axes
+            Matplotlib axes to draw on; by default a figure is made.
+        """
+        from hmom_jax.report.plots import plot_labels
+
+        return plot_labels(self, labels, n_words, axes)
+
+    def plot_node(self, node: "Node | int", corpus: Corpus, *, rank: int = 10, beta: float = 0.0, word_scale=None):
+        r"""Return a picture of a node's moments (needs the ``plot`` extra); it is not shown.
+
+        Left the largest eigenvalues of the second moment of the node's documents, right $F(a)$ of Theorem 3.3 with its
+        minimum: what a two-way SIDIWO split of the node has to go by. A clear gap after the second bar and a valley
+        that comes down to near zero say that the node is two groups.
+
+        Parameters
+        ----------
+        node
+            A node, or its number.
+        corpus
+            The corpus that the tree was grown on.
+        rank
+            Eigenvalues shown.
+        beta, word_scale
+            Which moments; see :func:`~hmom_jax.single_topic_moments`.
+        """
+        from hmom_jax.report.plots import plot_node
+
+        return plot_node(self, self._node(node), corpus, rank=rank, beta=beta, word_scale=word_scale)
+
     def _repr_html_(self) -> str:
         """Return the tree for notebooks: nested lists that unfold."""
         from hmom_jax.report import static_tree
@@ -368,6 +438,10 @@ class Tree:
         from hmom_jax.io.model import save_tree
 
         save_tree(self, path)
+
+    def __repr__(self):
+        counts = f"{self.root.n_docs} documents, {len(self.vocabulary)} words, {self.n_leaves} leaves"
+        return f"Tree({counts}, method={self.method!r})"
 
     def __str__(self):
         return self.format()

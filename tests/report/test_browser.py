@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax.tree.keywords import leave_out_variants
 from tests.report.trees import HOSTILE, assert_best_words, made_tree
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
@@ -346,3 +347,16 @@ def test_without_script_the_tree_can_still_be_read(demo):
     page = demo[1].read_text(encoding="utf-8")
     static = page[page.index("<noscript>") : page.index("</noscript>")]
     assert static.count("<li>") == len(demo[0].nodes)
+
+
+def test_names_leave_out_plurals_and_bars_do_not(browser, tmp_path):
+    words = ["function", "functions", "matrix", "matrices", "category", "categories", "class", "glass"]
+    tree = made_tree(3, len(words), vocabulary=words, n_docs=50)
+    tree.to_html(tmp_path / "plurals.html")
+    page = Page(browser, tmp_path / "plurals.html")
+    for node in tree.nodes[1:]:
+        page.one(f"#node-{node.id} .size").click()
+        bars = page.texts("#words .name")
+        assert set(bars) == set(words)
+        assert page.texts(f"#node-{node.id} .text")[0].split() == leave_out_variants(bars, 8)
+    page.assert_quiet()

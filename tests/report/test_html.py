@@ -54,7 +54,8 @@ def words_at(contents: dict, node: int, relevance: float, contrast: str) -> list
     number = np.cumsum(terms["word"])
     here, parent = (-np.array(terms[name]) / contents["unit"] for name in ("here", "parent"))
     corpus = -np.array(contents["probability"])[number] / contents["unit"]
-    score = relevance_scores(here, corpus, parent, max(relevance, contents["leastRelevance"]), contrast)
+    stretch = contents["nodes"][node]["stretch"]
+    score = relevance_scores(here, corpus, parent, max(relevance, contents["leastRelevance"]), contrast, stretch)
     return [contents["words"][i] for i in number[np.lexsort((number, -score))][: contents["shown"]]]
 
 

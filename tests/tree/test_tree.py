@@ -113,8 +113,12 @@ def test_keywords_are_ranked_against_the_parent_too(tree):
     above = tree.nodes[node.parent]
     p, q, corpus = (np.log(x.astype(float)) for x in (node.topic, above.topic, tree.word_probability))
     q = np.maximum(q, p + np.log(node.n_docs / above.n_docs))
-    for contrast, base in (("corpus", corpus), ("parent", q), ("both", (corpus + q) / 2)):
-        expected = DATA.vocabulary[np.argsort(-(p - 0.6 * base), kind="stable")[:10]].tolist()
+    # No lift exceeds exp(reach) here; compared with both, it is stretched to what a small leaf has.
+    reach = 0.5 * np.log(tree.root.n_docs / node.n_docs) + 0.5 * np.log(above.n_docs / node.n_docs)
+    assert 0.25 < reach < 2
+    for contrast, base, stretch in (("corpus", corpus, 1), ("parent", q, 1), ("both", (corpus + q) / 2, 2 / reach)):
+        score = 0.4 * p + 0.6 * stretch * (p - base)
+        expected = DATA.vocabulary[np.argsort(-score, kind="stable")[:10]].tolist()
         assert tree.keywords(node, relevance=0.4, contrast=contrast) == expected
     assert tree.keywords(0, contrast="parent") == tree.keywords(0)  # the root has no parent
 
@@ -209,3 +213,23 @@ def test_drawing_has_a_line_per_node_and_an_ascii_form(tree):
     assert plain.isascii()
     assert len(plain.splitlines()) == len(lines)
     assert " ".join(tree.keywords(1, 8)) in lines[1]
+
+
+def test_words_of_a_large_node_are_its_own_and_not_the_most_frequent():
+    # Three quarters of the documents, nearly all words of which are shared with the rest.
+    shared = np.array([0.4, 0.3, 0.0, 0.0]) + 0.01
+    inside, outside = shared + np.array([0.0, 0.05, 0.2, 0.0]), shared + np.array([0.05, 0.0, 0.0, 0.2])
+    inside, outside = inside / inside.sum(), outside / outside.sum()
+    nodes = [
+        hm.Node(0, None, 0, 100, 100.0, 0.75 * inside + 0.25 * outside, children=(1, 2)),
+        hm.Node(1, 0, 1, 75, 75.0, inside),
+        hm.Node(2, 0, 1, 25, 25.0, outside),
+    ]
+    words = np.array(["the", "and", "cat", "dog"])
+    tree = hm.Tree(nodes, words, np.repeat([1, 2], [75, 25]), nodes[0].topic, "robust")
+    assert tree.keywords(1, 1, 0.4, "both") == ["cat"]
+    assert tree.keywords(2, 1, 0.4, "both") == ["dog"]
+    assert tree.keywords(1, 1, 0.4, "corpus") == ["the"]
+    assert tree.keywords(1, 4, 1.0, "both") == tree.keywords(1, 4, 1.0)  # frequent words are what they were
+    assert tree.lift_stretch(nodes[0]) == 1
+    assert tree.lift_stretch(nodes[1]) > tree.lift_stretch(nodes[2]) > 1
