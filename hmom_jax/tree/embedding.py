@@ -34,22 +34,21 @@ def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key)
     """Return unit vectors, one row per document (zero rows for documents without any pair of words, and padding)."""
     corpus = documents.corpus
     length = corpus.length
-    squares = np.asarray(documents.squares.sum(axis=1, dtype=np.float64)).ravel()
     temper = documents.temper(documents.effective.words)
-    pairs = length**2 - squares
+    pairs = length**2 - corpus.square_length
     pairs = np.where(pairs > 1e-6 * length**2, temper**2 * pairs, 0.0)
     g2 = sample_weight * np.where(pairs > 0, np.maximum(pairs, 1e-12) ** -BETA, 0.0)
-    g2 = g2 / max((g2 * pairs).sum(), np.finfo(float).tiny) * temper**2
+    g2 = g2 / max(corpus.add_up((g2 * pairs).sum()), np.finfo(float).tiny) * temper**2
     effective_length = temper * length
     g1 = sample_weight * np.where(length > 0, np.maximum(effective_length, 1e-12) ** -BETA, 0.0)
-    g1 = g1 / max((g1 * effective_length).sum(), np.finfo(float).tiny) * temper
-    m1 = (g1 @ corpus.counts).astype(corpus.dtype)
-    diag2 = (g2 @ documents.squares).astype(corpus.dtype)
+    g1 = g1 / max(corpus.add_up((g1 * effective_length).sum()), np.finfo(float).tiny) * temper
+    m1 = corpus.word_sums(g1).astype(corpus.dtype)
+    diag2 = corpus.word_sums(g2, squares=True).astype(corpus.dtype)
     arrays = corpus.arrays
     return _embed(
         arrays.by_doc,
         arrays.by_word,
-        corpus.pad(g2).astype(corpus.dtype),
+        corpus.over_docs(g2),
         m1,
         diag2,
         key,

@@ -8,6 +8,7 @@ from jaxtyping import Array, Key
 from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
 from hmom_jax.errors import InputError, check_finite, check_sample_weight, default_key
+from hmom_jax.parallel.mesh import on_mesh
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
 from hmom_jax.tree.robust import grow_robust
@@ -32,6 +33,7 @@ def grow_tree(
     beta: float | int = 0.0,
     word_scale: str | None = None,
     progress: bool = False,
+    mesh=None,
 ) -> Tree:
     """Grow a tree of topics over a corpus.
 
@@ -64,6 +66,10 @@ def grow_tree(
         Which moments; see :func:`~hmom_jax.single_topic_moments`.
     progress
         Show a progress bar on standard error (needs the ``cli`` extra).
+    mesh
+        Robust trees: devices to spread the documents over, as ``jax.make_mesh((n,), ("docs",),
+        axis_types=(jax.sharding.AxisType.Auto,))`` makes them. With several processes (``jax.distributed``) each one
+        gives its own documents; all get the same tree, in which those of process 0 come first.
 
     References
     ----------
@@ -88,7 +94,11 @@ def grow_tree(
             raise InputError("Give depth or n_leaves, not both.")
         depth = _whole("depth", depth, 1)
     sample_weight = check_sample_weight(sample_weight, corpus.n_docs)
-    if not np.any((corpus.length > 0) & (sample_weight > 0)):
+    if mesh is not None:
+        if method == "paper":
+            raise InputError("mesh is an option of method='robust'; the paper's tree grows on one device.")
+        corpus = on_mesh(corpus, mesh)
+    if not corpus.add_up(np.count_nonzero((corpus.length > 0) & (sample_weight > 0))):
         raise InputError("No document of positive weight has any words.")
     if method == "robust":
         if decompose is not sidiwo or solver != "auto" or branching != 2 or beta != 0 or word_scale is not None:

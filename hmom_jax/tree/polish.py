@@ -43,17 +43,16 @@ def em(
     geometric grid by leaves of no weight, so that trees of like size share a compilation.
     """
     width = geometric(n_leaves if width is None else width)
-    pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
-    sums = (sample_weight * temper) @ corpus.counts
+    sums = corpus.word_sums(sample_weight * temper)
     total = float(sums.sum())
     if not isinstance(start, jax.Array):
-        start = corpus.pad(np.eye(width, dtype=corpus.dtype)[start])
+        start = corpus.over_docs(np.eye(width, dtype=corpus.dtype)[start])
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
         arrays.by_word,
-        pad(temper),
-        pad(sample_weight),
+        corpus.over_docs(temper),
+        corpus.over_docs(sample_weight),
         start,
         (sums / max(total, np.finfo(float).tiny)).astype(corpus.dtype),
         np.asarray(prior * total / n_leaves, corpus.dtype),
@@ -91,14 +90,15 @@ def scores(by_doc, temper, mixture: Mixture):
     return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
 
 
-def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:
+def leaf_scores(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:
     """Return :func:`scores` on the host."""
-    return np.asarray(_scores(by_doc, temper, _padded(mixture)))[:, : len(mixture.log_weight)]
+    found = _scores(corpus.by_doc, corpus.over_docs(temper), _padded(mixture))
+    return corpus.fetch(found)[:, : len(mixture.log_weight)]
 
 
-def best_leaf(by_doc, temper, mixture: Mixture) -> np.ndarray:
+def best_leaf(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:
     """Return the most probable leaf of each document."""
-    return np.asarray(_best_leaf(by_doc, temper, _padded(mixture)))
+    return corpus.fetch(_best_leaf(corpus.by_doc, corpus.over_docs(temper), _padded(mixture)))
 
 
 def spare_leaves(n_leaves: int) -> int:

@@ -7,7 +7,6 @@ get back those that they started with. Nothing depends on the order of documents
 """
 
 import numpy as np
-import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import check_finite
@@ -17,6 +16,7 @@ from hmom_jax.tree.embedding import embed, rank_for
 from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
+from hmom_jax.tree.space import space_of
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 _OVERGROW = 2
@@ -34,16 +34,17 @@ def grow_robust(
     Documents of weight 0 have no part in it until leaves are assigned; only the ratios of the other weights count.
     """
     weighty = sample_weight > 0
-    grown = corpus if weighty.all() else corpus.take(np.flatnonzero(weighty))
-    weights = sample_weight[weighty] / sample_weight[weighty].max()  # the mean of huge weights would overflow
-    weights = weights / weights.mean()
+    grown = corpus if corpus.add_up((~weighty).sum()) == 0 else corpus.take(np.flatnonzero(weighty))
+    # The mean of huge weights would overflow.
+    weights = sample_weight[weighty] / corpus.gather(sample_weight.max(initial=0.0)).max()
+    weights = weights / (corpus.add_up(weights.sum()) / grown.total_docs)
     documents = Effective.learn(grown).apply(grown)
     start, merges = plan(
         documents, n_leaves, key=key, sample_weight=weights, min_leaf=min_leaf, max_depth=max_depth, watch=watch
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
-    width = wanted = _grown(grown.n_docs, n_leaves, min_leaf)
-    if grown.nnz * wanted <= _SPARE_WORK:
+    width = wanted = _grown(grown.total_docs, n_leaves, min_leaf)
+    if grown.add_up(grown.nnz) * wanted <= _SPARE_WORK:
         width = _OVERGROW * wanted  # as for the cells
     mixture, words, alive = polish(documents, start, len(merges) + 1, weights, min_leaf, width)
     watch(4, 2 * len(alive) - 1)
@@ -63,10 +64,11 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
     counts = documents.corpus
     auto = n_leaves == "auto"
-    wanted = _grown(counts.n_docs, n_leaves, min_leaf)
+    wanted = _grown(counts.total_docs, n_leaves, min_leaf)
     z = embed(documents, sample_weight, rank_for(wanted, counts.n_words), key)
     watch(1, 1)
-    cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
+    space = space_of(counts, z)
+    cells, _ = grow_cells(space, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
     watch(2, len(cells))
     labels = np.zeros(counts.n_docs, np.int64)
     for number, cell in enumerate(cells):
@@ -75,9 +77,9 @@ def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, 
     prior = documents.effective.prior
     width = _OVERGROW * wanted  # also where fewer cells came out
     responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior, width)
-    labels = _best(responsibility, counts.n_docs)
+    labels = _best(counts, responsibility)
     watch(3, len(cells))
-    order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
+    order = merge_order(space.label_sums(labels, sample_weight, len(cells)))
     k = min(wanted, len(cells))
     if auto:
         k = _best_number(
@@ -107,10 +109,10 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     words, prior = effective.words, effective.prior
     responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
     responsibility, mixture = run(responsibility, _STEPS_COLD, cooled(words), prior)
-    least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
+    least = min(min_leaf, max(1, counts.total_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
-        labels = _best(responsibility, counts.n_docs)
-        dead = np.flatnonzero(np.bincount(labels, minlength=n_leaves) < least)
+        labels = _best(counts, responsibility)
+        dead = np.flatnonzero(counts.add_up(np.bincount(labels, minlength=n_leaves)) < least)
         if not len(dead) or repair == _REPAIRS:
             break
         labels = np.where(np.isin(start, dead), start, labels)
@@ -123,26 +125,18 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     return mixture, cooled(words), alive
 
 
-def _best(responsibility, n_docs: int) -> np.ndarray:
-    responsibility = np.asarray(responsibility)[:n_docs]
+def _best(corpus: Corpus, responsibility) -> np.ndarray:
+    responsibility = corpus.fetch(responsibility)
     check_finite("The probabilities of the leaves (counts or weights may be too large)", responsibility)
     return responsibility.argmax(1)
 
 
-def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
-    """Add up the rows of each label, dense or sparse."""
-    member = sp.csr_array(
-        (weights.astype(table.dtype), (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
-    )
-    sums = member @ table
-    return sums.toarray() if sp.issparse(sums) else sums
-
-
 def _best_number(counts: Corpus, labels, order, n_cells: int, sample_weight, temper) -> int:
     """Choose the number of leaves whose partition has the highest evidence."""
-    cells = _sums(labels, sample_weight * temper, n_cells, counts.counts)
+    cells = counts.label_sums(labels, sample_weight * temper, n_cells)
     mean = cells.sum(0) / cells.sum()
-    path = evidence_path(cells, np.bincount(labels, sample_weight, n_cells), order, float(counts.n_words), mean)
+    docs = counts.add_up(np.bincount(labels, sample_weight, n_cells))
+    path = evidence_path(cells, docs, order, float(counts.n_words), mean)
     return max(1, n_cells - int(path.argmax()))
 
 
@@ -171,8 +165,9 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
     words of its documents as they stand (repetition is what makes a subject word stand out), no document speaking
     for more than some fifty of them.
     """
-    spoken = _sums(labels, sample_weight * tempering(corpus), len(alive), corpus.counts).astype(np.float64)
-    docs, mass = np.bincount(labels, minlength=len(alive)), np.bincount(labels, sample_weight, len(alive))
+    spoken = corpus.label_sums(labels, sample_weight * tempering(corpus), len(alive)).astype(np.float64)
+    docs = corpus.add_up(np.bincount(labels, minlength=len(alive)))
+    mass = corpus.add_up(np.bincount(labels, sample_weight, len(alive)))
     groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node
     children: list[tuple[int, ...]] = [()] * len(alive)
     splits: list[int | None] = [None] * len(alive)
@@ -214,4 +209,4 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
     nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)
     total = spoken.sum(0)
     model = None if model is None else model._replace(node=new[: len(alive)])
-    return Tree(nodes, corpus.vocabulary, new[labels], total / total.sum(), "robust", model)
+    return Tree(nodes, corpus.vocabulary, corpus.gather_docs(new[labels]), total / total.sum(), "robust", model)
