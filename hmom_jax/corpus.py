@@ -134,6 +134,26 @@ class Corpus:
             )
         return cls(csr, _check_vocabulary(vocabulary, n_words))
 
+    @staticmethod
+    def open(folder, scratch=None) -> "Corpus":
+        """Open a folder of shards, as ``hmom convert INPUT NAME.shards`` writes it; the counts stay on disk.
+
+        Robust trees grow from it in any memory that holds their tables and a few numbers per document; the products
+        with the counts read the folder again and again. ``.load()`` brings all of it into memory, ``.part(i, n)``
+        is the i-th of n parts, for processes that each take their own.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        scratch
+            Where to keep the counts as laid out for products, and the documents' coordinates, while a tree grows: some
+            20 bytes a nonzero, and 4 a document and coordinate. By default in the folder itself.
+        """
+        from hmom_jax.parallel.stream import open_shards
+
+        return open_shards(folder, scratch)
+
     def __repr__(self):
         return f"Corpus({self.n_docs} documents, {self.n_words} words, {self.nnz} nonzeros)"
 

@@ -9,6 +9,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
 from hmom_jax.errors import InputError, check_finite, check_sample_weight, default_key
 from hmom_jax.parallel.mesh import on_mesh
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
 from hmom_jax.tree.robust import grow_robust
@@ -40,7 +41,7 @@ def grow_tree(
     Parameters
     ----------
     corpus
-        The documents.
+        The documents, in memory or (robust trees) on disk, see :meth:`Corpus.open`.
     depth
         Number of successive splits: up to ``branching ** depth`` leaves.
     n_leaves
@@ -97,7 +98,9 @@ def grow_tree(
     if mesh is not None:
         if method == "paper":
             raise InputError("mesh is an option of method='robust'; the paper's tree grows on one device.")
-        corpus = on_mesh(corpus, mesh)
+        corpus = on_mesh(corpus.load() if isinstance(corpus, StreamedCorpus) else corpus, mesh)
+    elif method == "paper" and isinstance(corpus, StreamedCorpus):
+        raise InputError("The paper's tree grows in memory: Corpus.open(folder).load() brings the counts there.")
     if not corpus.add_up(np.count_nonzero((corpus.length > 0) & (sample_weight > 0))):
         raise InputError("No document of positive weight has any words.")
     if method == "robust":

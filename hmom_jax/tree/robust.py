@@ -10,6 +10,7 @@ import numpy as np
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import check_finite
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed, rank_for
@@ -17,6 +18,7 @@ from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
 from hmom_jax.tree.space import space_of
+from hmom_jax.tree.streaming import most_probable
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 _OVERGROW = 2
@@ -126,6 +128,8 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
 
 
 def _best(corpus: Corpus, responsibility) -> np.ndarray:
+    if isinstance(corpus, StreamedCorpus):
+        return most_probable(corpus, responsibility)
     responsibility = corpus.fetch(responsibility)
     check_finite("The probabilities of the leaves (counts or weights may be too large)", responsibility)
     return responsibility.argmax(1)
