@@ -35,6 +35,7 @@ EXAMPLES = {
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",
+        "hmom convert articles.jsonl.gz articles.shards",
         "hmom convert articles.hmom articles.nwk",
     ],
     "bench": ["hmom bench articles.jsonl.gz --leaves 4 --repeats 1 --json speed.json"],
@@ -136,8 +137,8 @@ def _parser() -> argparse.ArgumentParser:
 
     convert = add("convert", commands.convert, "turn text or counts into other counts, or a tree into JSON or Newick")
     convert.description = (
-        f"Counts are written as {', '.join(WRITABLE)}, by the ending of OUT (docword.NAME.txt for uci); a saved tree "
-        "(.hmom) as .json or .nwk."
+        f"Counts are written as {', '.join(WRITABLE)}, by the ending of OUT (docword.NAME.txt for uci), or as a folder "
+        "NAME.shards, from which trees grow in less memory than the counts take; a saved tree (.hmom) as .json or .nwk."
     )
     _add_input(convert)
     convert.add_argument("output", metavar="OUT", help="where to write")
