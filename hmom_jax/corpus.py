@@ -281,6 +281,10 @@ class Corpus:
         """Bring values over documents back to the host, without padding."""
         return np.asarray(values)[: self.n_docs]
 
+    def restore(self, values: np.ndarray):
+        """Undo :meth:`fetch`."""
+        return self.over_docs(values)
+
     def _fold_docs(self, data: np.ndarray) -> FoldedRows:
         """Lay out values at the places of the counts, by document."""
         indptr = self.counts.indptr

@@ -12,6 +12,7 @@ import numpy as np
 
 from hmom_jax import datasets
 from hmom_jax.cli.bench import measure, report
+from hmom_jax.cli.distributed import PeerLostError, all_devices, join, leave, own_part, watch_peers
 from hmom_jax.cli.machine import device_line, memory_needed, memory_there, watch_compilation
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
@@ -27,6 +28,7 @@ from hmom_jax.text import tokenise
 from hmom_jax.tree import Tree, grow_tree
 from hmom_jax.tree.robust import AUTO_LEAVES
 
+__all__ = ["PeerLostError", "assign", "bench", "convert", "demo", "show", "tree"]
 _LARGE = 2**30  # runs that need more than this say so beforehand
 
 
@@ -54,17 +56,29 @@ def tree(options) -> None:
     """Grow a tree of the input."""
     if options.method == "paper" and options.depth is None:
         raise InputError("--method paper needs --depth N, the number of successive splits (and no --leaves).")
+    if options.resume and options.checkpoint is None:
+        raise InputError("--resume needs --checkpoint FOLDER, where the rounds were kept.")
+    how_many = join(options.distributed, options.checkpoint)
     work = _Work(options)
-    for path in (options.save, options.json, options.html):
+    for path in (options.save, options.json, options.html, options.checkpoint):
         _check_folder(path)
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     excerpts = _Excerpts()
     if options.html:
         how["tokeniser"] = excerpts
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
+    if how_many > 1:
+        corpus = own_part(corpus, how_many)
     work.read(corpus)
-    grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
-    work.tell_empty(corpus, grown, grown.labels())
+    with watch_peers(how_many, options.checkpoint):
+        grown = work.grow(
+            corpus, **_size(options), method=options.method, key=jax.random.key(options.seed),
+            checkpoint=options.checkpoint, resume=options.resume, mesh=all_devices() if how_many > 1 else None,
+        )  # fmt: skip
+        if leave(how_many):
+            return
+    if how_many == 1:
+        work.tell_empty(corpus, grown, grown.labels())
     stop = how["stop_words"]
     grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
     grown.metadata["text"] |= {"ngrams": options.ngrams}
@@ -72,7 +86,7 @@ def tree(options) -> None:
         grown.save(options.save)
     if options.html:
         documents = excerpts.texts or None  # counts have no text
-        shown = None if isinstance(corpus, StreamedCorpus) else corpus
+        shown = None if isinstance(corpus, StreamedCorpus) or how_many > 1 else corpus
         grown.to_html(options.html, documents=documents, corpus=shown, title=_title(options.input))
     _output(grown, options.json, options.words)
     outcome = f"saved as {options.save}" if options.save else "not saved (--save FILE)"

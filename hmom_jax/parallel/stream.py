@@ -140,6 +140,10 @@ class StreamedCorpus(Corpus):
         """Sum of the squared counts of each document, in double precision."""
         return self._row_sums(lambda counts: with_data(counts, counts.data**2))
 
+    def restore(self, values: np.ndarray) -> np.ndarray:
+        """Return values over documents that have been kept in a file as they are."""
+        return values
+
     def _row_sums(self, function) -> np.ndarray:
         found = [function(counts).sum(axis=1, dtype=np.float64) for _, counts in self._stored()]
         return np.concatenate([np.asarray(sums).ravel() for sums in found])

@@ -10,6 +10,7 @@ import numpy as np
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import check_finite
+from hmom_jax.parallel.checkpoint import NoCheckpoint
 from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
@@ -29,7 +30,15 @@ AUTO_LEAVES = 64  # "auto" grows so many, and merges back
 
 
 def grow_robust(
-    corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
+    corpus: Corpus,
+    n_leaves: int | str,
+    *,
+    key,
+    sample_weight,
+    min_leaf: int,
+    max_depth: int | None,
+    watch,
+    checkpoint: NoCheckpoint,
 ) -> Tree:
     """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more).
 
@@ -41,14 +50,31 @@ def grow_robust(
     weights = sample_weight[weighty] / corpus.gather(sample_weight.max(initial=0.0)).max()
     weights = weights / (corpus.add_up(weights.sum()) / grown.total_docs)
     documents = Effective.learn(grown).apply(grown)
-    start, merges = plan(
-        documents, n_leaves, key=key, sample_weight=weights, min_leaf=min_leaf, max_depth=max_depth, watch=watch
+    how = {"key": key, "sample_weight": weights, "min_leaf": min_leaf, "max_depth": max_depth, "watch": watch}
+    start, merges = checkpoint.run(
+        "plan",
+        lambda: plan(documents, n_leaves, **how, checkpoint=checkpoint),
+        save=lambda found: {"start": found[0], "merges": np.array(found[1], np.int64).reshape(-1, 2)},
+        load=lambda kept: (np.array(kept["start"]), [tuple(pair) for pair in kept["merges"].tolist()]),
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
     width = wanted = _grown(grown.total_docs, n_leaves, min_leaf)
     if grown.add_up(grown.nnz) * wanted <= _SPARE_WORK:
         width = _OVERGROW * wanted  # as for the cells
-    mixture, words, alive = polish(documents, start, len(merges) + 1, weights, min_leaf, width)
+    mixture, words, alive = checkpoint.run(
+        "polish",
+        lambda: polish(documents, start, len(merges) + 1, weights, min_leaf, width),
+        save=lambda found: {
+            **found[0]._asdict(),
+            "words": np.array(np.nan if found[1] is None else found[1]),
+            "alive": found[2],
+        },
+        load=lambda kept: (
+            Mixture(*(np.array(kept[name]) for name in Mixture._fields)),
+            None if np.isnan(kept["words"]) else float(kept["words"]),
+            np.array(kept["alive"]),
+        ),
+    )
     watch(4, 2 * len(alive) - 1)
     share = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
@@ -62,34 +88,52 @@ def grow_robust(
     return assemble(corpus, sample_weight, labels, share / share.sum(), merges, alive, model, reason)
 
 
-def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
+def plan(
+    documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch,
+    checkpoint: NoCheckpoint | None = None,
+):  # fmt: skip
     """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
     counts = documents.corpus
     auto = n_leaves == "auto"
     wanted = _grown(counts.total_docs, n_leaves, min_leaf)
-    z = embed(documents, sample_weight, rank_for(wanted, counts.n_words), key)
+    checkpoint = NoCheckpoint() if checkpoint is None else checkpoint
+    z = checkpoint.run(
+        "embedding",
+        lambda: embed(documents, sample_weight, rank_for(wanted, counts.n_words), key),
+        save=lambda z: {"z": counts.fetch(z)},
+        load=lambda kept: counts.restore(kept["z"]),
+    )
     watch(1, 1)
     space = space_of(counts, z)
-    cells, _ = grow_cells(space, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
-    watch(2, len(cells))
-    labels = np.zeros(counts.n_docs, np.int64)
-    for number, cell in enumerate(cells):
-        labels[cell.docs] = number
+    labels, n_cells = checkpoint.run(
+        "cells",
+        lambda: _cells(space, sample_weight, _OVERGROW * wanted, min_leaf),
+        save=lambda found: {"labels": found[0], "n": np.array(found[1])},
+        load=lambda kept: (np.array(kept["labels"]), int(kept["n"])),
+    )
+    watch(2, n_cells)
     temper = documents.temper(documents.effective.words)
     prior = documents.effective.prior
     width = _OVERGROW * wanted  # also where fewer cells came out
-    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior, width)
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, n_cells, prior, width)
     labels = _best(counts, responsibility)
-    watch(3, len(cells))
-    order = merge_order(space.label_sums(labels, sample_weight, len(cells)))
-    k = min(wanted, len(cells))
+    watch(3, n_cells)
+    order = merge_order(space.label_sums(labels, sample_weight, n_cells))
+    k = min(wanted, n_cells)
     if auto:
-        k = _best_number(
-            counts, labels, order, len(cells), sample_weight, temper if documents.effective.bursty else 1.0
-        )
-    leaf, merges = cut_merges(order, len(cells), k)
+        k = _best_number(counts, labels, order, n_cells, sample_weight, temper if documents.effective.bursty else 1.0)
+    leaf, merges = cut_merges(order, n_cells, k)
     leaf, merges = _limit_depth(leaf, merges, k, max_depth)
     return leaf[labels], merges
+
+
+def _cells(space, sample_weight, wanted: int, min_leaf: int) -> tuple[np.ndarray, int]:
+    """Split the documents into cells; returns the cell of each, and their number."""
+    cells, _ = grow_cells(space, sample_weight, wanted, min_leaf=min_leaf)
+    labels = np.zeros(len(sample_weight), np.int64)
+    for number, cell in enumerate(cells):
+        labels[cell.docs] = number
+    return labels, len(cells)
 
 
 def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
