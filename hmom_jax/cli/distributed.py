@@ -13,6 +13,8 @@ from hmom_jax.parallel.stream import StreamedCorpus
 
 # After so many seconds without a sign of life a process counts as lost.
 _HEARTBEAT = 10
+# What collectives say when they cannot reach the others.
+_SIGNS = ("gloo", "nccl", "connection", "socket", "unavailable", "deadline", "aborted", "heartbeat")
 
 
 class PeerLostError(RuntimeError):
@@ -64,8 +66,10 @@ def watch_peers(count: int, checkpoint: str | None) -> Iterator[None]:
     """Say, where the others cannot be reached any more, what happened and how to go on."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if count == 1:
+    except InputError:
+        raise
+    except (RuntimeError, ValueError) as error:  # JAX raises either, by the code of the error
+        if count == 1 or not any(sign in str(error).lower() for sign in _SIGNS):
             raise
         raise PeerLostError(
             f"process {jax.process_index()} of {count} lost another process, which died or was cut off "

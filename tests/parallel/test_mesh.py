@@ -22,9 +22,12 @@ REAL = ("docstrings", "bbc_news", "m10_titles")
 TIMEOUT = 240
 
 
-def start(*arguments: str) -> subprocess.Popen:
-    """Run the worker with one device per process, unless it asks for more."""
+def start(*arguments: str, cache: Path | None = None) -> subprocess.Popen:
+    """Run the worker with one device per process, unless it asks for more; ``cache`` keeps compiled programs."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    if cache is not None:
+        environment |= {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+        environment |= {"JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
     environment.pop("JAX_NUM_CPU_DEVICES", None)
     command = [sys.executable, "-m", "tests.parallel.worker", *arguments]
     root = Path(__file__).resolve().parents[2]
@@ -38,9 +41,14 @@ def finish(workers: list[subprocess.Popen]) -> None:
             output, _ = worker.communicate(timeout=TIMEOUT)
             assert worker.returncode == 0, output.decode(errors="replace")[-3000:]
     finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+        end(workers)
+
+
+def end(workers: list[subprocess.Popen]) -> None:
+    """End what is still running, also what has stopped."""
+    for worker in workers:
+        worker.kill()
+        worker.communicate()
 
 
 def free_port() -> str:

@@ -1,9 +1,12 @@
 """What the tests run in processes of their own: trees over several devices, and one of several processes.
 
-``python -m tests.parallel.worker devices OUT 1,2,8 NAMES`` or ``... process OUT PORT COUNT NUMBER NAMES``.
+``python -m tests.parallel.worker devices OUT 1,2,8 NAMES``, ``... process OUT PORT COUNT NUMBER NAMES`` or
+``... fault ROUND SIGNAL ARGUMENTS``.
 """
 
+import os
 import re
+import signal
 import sys
 
 import jax
@@ -85,5 +88,21 @@ def as_process(out: str, port: str, count: str, number: str, names: str) -> None
     np.savez(out, **found)
 
 
+def with_fault(stage: str, name: str, *arguments: str) -> None:
+    """Run the command line, and send this process a signal when a round is about to be kept."""
+    from hmom_jax.cli import main
+    from hmom_jax.parallel.checkpoint import Checkpoint
+
+    write = Checkpoint._write
+
+    def stop(self, record, arrays):
+        if record.stem == stage:
+            os.kill(os.getpid(), getattr(signal, name))
+        write(self, record, arrays)
+
+    Checkpoint._write = stop
+    sys.exit(main(list(arguments)))
+
+
 if __name__ == "__main__":
-    {"devices": over_devices, "process": as_process}[sys.argv[1]](*sys.argv[2:])
+    {"devices": over_devices, "process": as_process, "fault": with_fault}[sys.argv[1]](*sys.argv[2:])
