@@ -118,7 +118,7 @@ def entry_points(size: Size, array) -> dict:
         arguments = (by_doc, by_word, docs, docs, start, words, array(()), array((), np.int32), array((k,), bool))
         return _em.trace, arguments, bytes_of(z)
 
-    blocks = bisect.block_shape(size.rows, bisect._SLOTS)
+    blocks = bisect.block_shape(size.rows, bisect.SLOTS)
     lay = (array(blocks, np.int32), array(blocks), array(blocks[:1], np.int32))
     k = geometric(size.n_leaves)
     scored = size.n_leaves + spare_leaves(size.n_leaves)
@@ -138,8 +138,8 @@ def entry_points(size: Size, array) -> dict:
             (by_doc, by_word, docs, words, words, key),
             0,
         ),
-        f"splits, {bisect._SLOTS} cells at once": (
-            partial(bisect.two_means.trace, n_slots=bisect._SLOTS),
+        f"splits, {bisect.SLOTS} cells at once": (
+            partial(bisect.two_means.trace, n_slots=bisect.SLOTS),
             (z, *lay),
             counts,
         ),

@@ -99,8 +99,8 @@ def _plain_scale(word_scale, m1):
     return (m1 > 0).astype(m1.dtype)
 
 
-def _no_squares(documents):
-    counts = documents.corpus.counts.copy()
+def _no_squares(corpus):
+    counts = corpus.counts.copy()
     counts.data = np.zeros_like(counts.data)
     return counts
 
@@ -121,7 +121,7 @@ def ingredients():
             effective.Effective, "learn", lambda *c: effective.Effective(learn(*c).bursty, words=1e9)
         ),
         "no word scaling": lambda: mock.patch.object(embedding, "resolve_scale", _plain_scale),
-        "diagonal kept in M2": lambda: mock.patch.object(effective.EffectiveCorpus, "squares", property(_no_squares)),
+        "diagonal kept in M2": lambda: mock.patch.object(hm.Corpus, "squares", property(_no_squares)),
         "coordinates not weighted": lambda: mock.patch.object(embedding, "POWER", 0.0),
         "every document alike (beta 1)": lambda: mock.patch.object(embedding, "BETA", 1.0),
         "no growing beyond and merging back": lambda: mock.patch.object(robust, "_OVERGROW", 1),

@@ -12,7 +12,7 @@ from hmom_jax.decompose import (
     whitened_als,
 )
 from hmom_jax.errors import InputError
-from hmom_jax.io import load_tree, read_corpus
+from hmom_jax.io import load_tree, read_corpus, write_shards
 from hmom_jax.models import population_moments, single_topic_moments
 from hmom_jax.simplex import project_simplex
 from hmom_jax.tree import Node, SoftTree, Tree, grow_tree, soft_assign, soft_tree, split_confidence
@@ -51,6 +51,7 @@ __all__ = [
     "tensor_power",
     "whiten",
     "whitened_als",
+    "write_shards",
 ]
 
 _ESTIMATORS = ("HierarchicalTopicModel", "SpectralTopicModel")

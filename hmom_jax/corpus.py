@@ -1,7 +1,7 @@
 """A corpus of word counts: the host object and what compiled code sees of it."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from hmom_jax.errors import InputError, check_nonnegative
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, fold_rows, geometric, n_stacks_for, take_rows
+from hmom_jax.sparse import FoldedRows, Rows, fold_rows, geometric, n_stacks_for, take_rows
 from hmom_jax.sparse_rules import transposable_product
 
 
@@ -26,8 +26,8 @@ class CorpusArrays:
     ``by_doc.n_rows``.
     """
 
-    by_doc: FoldedRows
-    by_word: FoldedRows
+    by_doc: Rows
+    by_word: Rows
     length: Float[Array, " padded_docs"] | np.ndarray
 
     @property
@@ -134,6 +134,26 @@ class Corpus:
             )
         return cls(csr, _check_vocabulary(vocabulary, n_words))
 
+    @staticmethod
+    def open(folder, scratch=None) -> "Corpus":
+        """Open a folder of shards, as ``hmom convert INPUT NAME.shards`` writes it; the counts stay on disk.
+
+        Robust trees grow from it in any memory that holds their tables and a few numbers per document; the products
+        with the counts read the folder again and again. ``.load()`` brings all of it into memory, ``.part(i, n)``
+        is the i-th of n parts, for processes that each take their own.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        scratch
+            Where to keep the counts as laid out for products, and the documents' coordinates, while a tree grows: some
+            20 bytes a nonzero, and 4 a document and coordinate. By default in the folder itself.
+        """
+        from hmom_jax.parallel.stream import open_shards
+
+        return open_shards(folder, scratch)
+
     def __repr__(self):
         return f"Corpus({self.n_docs} documents, {self.n_words} words, {self.nnz} nonzeros)"
 
@@ -162,7 +182,11 @@ class Corpus:
 
     def take(self, docs: np.ndarray) -> "Corpus":
         """Return some of the documents, in the order given."""
-        return Corpus(sp.csr_array(self.counts[docs]), self.vocabulary)
+        return self.with_counts(sp.csr_array(self.counts[docs]))
+
+    def with_counts(self, counts: sp.csr_array) -> "Corpus":
+        """Return other counts of the same words, kept where these are."""
+        return Corpus(counts, self.vocabulary)
 
     @property
     def n_docs(self) -> int:
@@ -206,6 +230,61 @@ class Corpus:
         numbers = np.arange(1, self.nnz + 1, dtype=np.int32)  # 0 is padding
         return _on_device(CountPlaces(self._fold_docs(numbers).count, self._fold_words(numbers).count))
 
+    @property
+    def total_docs(self) -> int:
+        """Number of documents, those of other processes included."""
+        return self.n_docs
+
+    @cached_property
+    def square_length(self) -> np.ndarray:
+        """Sum of the squared counts of each document, in double precision."""
+        return np.asarray(self.squares.sum(axis=1, dtype=np.float64)).ravel()
+
+    @cached_property
+    def squares(self) -> sp.csr_array:
+        """The squared counts."""
+        return with_data(self.counts, self.counts.data**2)
+
+    def sum_over(self, function: Callable[[sp.csr_array], np.ndarray]) -> np.ndarray:
+        """Add up what a function says of the counts; it must be one whose values for parts of the documents add up."""
+        return self.add_up(function(self.counts))
+
+    def map_counts(self, function: Callable[[np.ndarray], np.ndarray]) -> "Corpus":
+        """Return the corpus with another value for each count; zero must stay zero."""
+        return self.with_counts(with_data(self.counts, function(self.counts.data).astype(self.dtype)))
+
+    def word_sums(self, weights: np.ndarray, squares: bool = False) -> np.ndarray:
+        """Add up the counts of each word (or their squares), documents weighted."""
+        return self.add_up(weights @ (self.squares if squares else self.counts))
+
+    def label_sums(self, labels: np.ndarray, weights: np.ndarray, n_labels: int) -> np.ndarray:
+        """Add up the counts of the documents of each label: labels x words."""
+        return self.add_up(sums_by_label(labels, weights, n_labels, self.counts))
+
+    def gather(self, values) -> np.ndarray:
+        """Stack what every process holds of a small array; there is only this one."""
+        return np.asarray(values)[None]
+
+    def add_up(self, values):
+        """Add up what every process holds of an array; there is only this one."""
+        return values
+
+    def gather_docs(self, values: np.ndarray) -> np.ndarray:
+        """Join the values of the documents of all processes; there is only this one."""
+        return values
+
+    def over_docs(self, values: np.ndarray):
+        """Put values over documents where compiled code wants them: padded, in the type of the counts."""
+        return self.pad(np.asarray(values)).astype(self.dtype)
+
+    def fetch(self, values) -> np.ndarray:
+        """Bring values over documents back to the host, without padding."""
+        return np.asarray(values)[: self.n_docs]
+
+    def restore(self, values: np.ndarray):
+        """Undo :meth:`fetch`."""
+        return self.over_docs(values)
+
     def _fold_docs(self, data: np.ndarray) -> FoldedRows:
         """Lay out values at the places of the counts, by document."""
         indptr = self.counts.indptr
@@ -221,7 +300,7 @@ class Corpus:
         capacity, padded = geometric(self.nnz), geometric(self.n_docs)
         stacks = n_stacks_for(padded, self.n_words, capacity)
         step = -(-padded // stacks)
-        counts = sp.csr_array((data, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
+        counts = with_data(self.counts, data)
         parts = [_columns(counts, first, first + step) for first in range(0, stacks * step, step)]
         ends = np.cumsum([0] + [len(part.data) for part in parts])
         indptr = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
@@ -253,6 +332,20 @@ def _columns(counts: sp.csr_array, first: int, last: int) -> sp.csc_array:
     ).tocsc()
     part.indices += first
     return part
+
+
+def with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:
+    """Return other values at the same places, which are shared, not copied."""
+    return sp.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def sums_by_label(labels: np.ndarray, weights: np.ndarray, n_labels: int, table) -> np.ndarray:
+    """Add up the rows of each label, dense or sparse, each with its weight."""
+    member = sp.csr_array(
+        (weights.astype(table.dtype), (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
+    )
+    sums = member @ table
+    return sums.toarray() if sp.issparse(sums) else sums
 
 
 def _on_device(arrays):

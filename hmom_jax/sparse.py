@@ -46,9 +46,19 @@ _ROWS_PER_SECTION = 4
 _MOST_IN_TURN = 512
 
 
+class Rows:
+    """Rows of a sparse matrix that :func:`product` multiplies: :class:`FoldedRows`, or whatever has ``times``."""
+
+    n_rows: int
+
+    def times(self, table):
+        """Multiply with a table."""
+        raise NotImplementedError
+
+
 @pytree
 @dataclass(frozen=True)
-class FoldedRows:
+class FoldedRows(Rows):
     """Rows of a sparse matrix, cut into pieces and folded.
 
     Leaves are NumPy arrays when built and device arrays once they pass through ``jit``.
@@ -334,7 +344,7 @@ def shift(rows: FoldedRows, offset: Int[Array, " rows"]) -> FoldedRows:
 
 @jax.jit
 def product(
-    rows: FoldedRows,
+    rows: Rows,
     table: Float[Array, "entries columns"],
 ) -> Float[Array, "rows columns"]:
     """Multiply the folded rows with a dense table: ``out[r] = sum_e count[r, e] * table[index[r, e]]``.
@@ -354,6 +364,8 @@ def product(
     [401.0, 50.0]
     """
     table = jnp.asarray(table)
+    if not isinstance(rows, FoldedRows):
+        return rows.times(table)
     if rows.first is not None:
         return _by_sections(rows, table)
     n_columns = table.shape[1]

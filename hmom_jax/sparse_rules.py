@@ -15,13 +15,13 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from hmom_jax.sparse import FoldedRows, product, take_rows
+from hmom_jax.sparse import FoldedRows, Rows, product, take_rows
 
 _COUNT = 1  # place of the counts among the leaves of a layout
 
 
 def transposable_product(
-    rows: FoldedRows, transposed: FoldedRows, table: Float[Array, "entries columns"] | np.ndarray
+    rows: Rows, transposed: Rows, table: Float[Array, "entries columns"] | np.ndarray
 ) -> Float[Array, "rows columns"]:
     """Multiply folded rows with a table; ``transposed`` is the layout of the transposed matrix, for derivatives.
 

@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -101,46 +101,78 @@ def count_words(
         raise InputError(f"ngrams must be at least 1; got {ngrams}.")
     if max_words is not None and max_words < 1:
         raise InputError(f"max_words must be at least 1; got {max_words}.")
-    stop = resolve_stop_words(stop_words)
     fixed = vocabulary is not None
-    number: dict[str, int] = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
+    number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
+    how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser}
+    blocks = list(count_blocks(track(texts, progress, "reading", unit="doc"), number, grow=not fixed, **how))
+    if not blocks:
+        raise InputError("There are no documents.")
+    counts, words = blocks[0], np.array(list(number), dtype=str)
+    if fixed:
+        counts.sort_indices()
+        return counts, words
+    frequency = np.bincount(counts.indices, minlength=len(words))
+    total = np.bincount(counts.indices, counts.data, minlength=len(words))
+    keep = frequent_words(words, frequency, total, counts.shape[0], min_df, max_df, max_words)
+    return choose_columns(counts, keep), words[keep]
+
+
+def count_blocks(
+    texts: Iterable[str], number: dict[str, int], *, grow: bool, size: int | None = None, stop_words, ngrams, tokeniser
+) -> Iterator[sp.csr_array]:
+    """Yield the counts of the texts, some documents at a time.
+
+    Parameters
+    ----------
+    texts
+        One string per document.
+    number
+        The column of each word. Where ``grow`` is set, new words are added to it.
+    grow
+        Whether words that have no column get one, or are left out.
+    size
+        Counts after which a block is yielded; None for one block of all.
+    stop_words, ngrams, tokeniser
+        As for :func:`count_words`.
+    """
+    stop = resolve_stop_words(stop_words)
     index, data, indptr = array("i"), array("i"), array("q", [0])
-    for text in track(texts, progress, "reading", unit="doc"):
+
+    def block() -> sp.csr_array:
+        parts = np.frombuffer(data, np.int32), np.frombuffer(index, np.int32), np.frombuffer(indptr, np.int64)
+        return sp.csr_array(parts, shape=(len(indptr) - 1, len(number)))
+
+    for place, text in enumerate(texts, 1):
         if not isinstance(text, str):
-            raise InputError(f"Document {len(indptr)} is not text: got {type(text).__name__}.")
+            raise InputError(f"Document {place} is not text: got {type(text).__name__}.")
         words = [word for word in tokeniser(text) if word not in stop]
         counter = Counter(words)
         for length in range(2, ngrams + 1):
             counter.update("_".join(words[i : i + length]) for i in range(len(words) - length + 1))
-        if fixed:
+        if grow:
+            index.extend(number.setdefault(word, len(number)) for word in counter)
+        else:
             counter = {word: times for word, times in counter.items() if word in number}
             index.extend(number[word] for word in counter)
-        else:
-            index.extend(number.setdefault(word, len(number)) for word in counter)
         data.extend(counter.values())
         indptr.append(len(index))
-    if len(indptr) == 1:
-        raise InputError("There are no documents.")
-    words = np.array(list(number), dtype=str)
-    counts = sp.csr_array(
-        (np.frombuffer(data, np.int32), np.frombuffer(index, np.int32), np.frombuffer(indptr, np.int64)),
-        shape=(len(indptr) - 1, len(number)),
-    )
-    if fixed:
-        counts.sort_indices()
-        return counts, words
-    keep = _frequent(counts, words, min_df, max_df, max_words)
-    return _columns(counts, keep), words[keep]
+        if size is not None and len(index) >= size:
+            yield block()
+            index, data, indptr = array("i"), array("i"), array("q", [0])
+    if len(indptr) > 1:
+        yield block()
 
 
-def _frequent(counts: sp.csr_array, words: np.ndarray, min_df, max_df, max_words) -> np.ndarray:
-    """Return the columns to keep, in alphabetical order of their words."""
-    n_docs, n_words = counts.shape
+def frequent_words(
+    words: np.ndarray, frequency: np.ndarray, total: np.ndarray, n_docs: int, min_df, max_df, max_words
+) -> np.ndarray:
+    """Return the columns to keep, in alphabetical order of their words.
+
+    ``frequency`` is the number of documents that a word is in, ``total`` its count in all.
+    """
     limit = lambda value: value * n_docs if isinstance(value, float) else value
-    frequency = np.bincount(counts.indices, minlength=n_words)
     keep = np.flatnonzero((frequency >= limit(min_df)) & (frequency <= limit(max_df)))
     if max_words is not None:
-        total = np.bincount(counts.indices, counts.data, minlength=n_words)
         keep = keep[np.lexsort((words[keep], -total[keep]))[:max_words]]
     if not len(keep):
         wanted = f"{min_df} documents or more" if max_df == 1.0 else f"{min_df} to {max_df} documents"
@@ -148,7 +180,7 @@ def _frequent(counts: sp.csr_array, words: np.ndarray, min_df, max_df, max_words
     return keep[np.argsort(words[keep])]
 
 
-def _columns(counts: sp.csr_array, keep: np.ndarray) -> sp.csr_array:
+def choose_columns(counts: sp.csr_array, keep: np.ndarray) -> sp.csr_array:
     """Select columns without the copies that scipy's own indexing makes."""
     new = np.full(counts.shape[1], -1, np.int32)
     new[keep] = np.arange(len(keep), dtype=np.int32)

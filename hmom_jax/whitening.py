@@ -6,6 +6,7 @@ word scaling $S$); $E_l^+$ -> ``pinv`` ($W'$ with $W = S U L^{-1/2}$, so that $W
 Empirical second moments are indefinite: the algebraically largest eigenvalues are kept.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -175,18 +176,30 @@ def _noise(values):
 
 def top_eigenpairs(moments, key, tol, rank) -> Eigenpairs:
     """Return the algebraically largest eigenpairs of the scaled second moment."""
-    scale = moments.word_scale[..., None]
     times = partial(scaled_times, moments)
+    if is_dense(moments.m1.shape[-1], rank):
+        return dense_eigenpairs(times(dense_block(moments.word_scale)), rank)
+    steps = krylov_steps(moments.word_scale, moments.m1, key, tol, rank)
+    return steps.pairs(
+        jax.lax.while_loop(steps.keep_going, lambda state: steps.absorb(state, times(state.block)), steps.start())
+    )
+
+
+def is_dense(n_words: int, rank: int) -> bool:
+    """Tell whether the eigenproblem is solved as a dense one."""
     shape = krylov_shape(rank)
-    if scale.shape[-2] <= max(_DENSE_WORDS, (shape.capacity + 1) * shape.width):
-        return _dense_eigenpairs(times, scale, rank)
-    return _block_krylov(times, moments, key, tol, rank, shape)
+    return n_words <= max(_DENSE_WORDS, (shape.capacity + 1) * shape.width)
 
 
-def _dense_eigenpairs(times, scale, rank):
-    n_words = scale.shape[-2]
-    identity = jnp.broadcast_to(jnp.eye(n_words, dtype=scale.dtype), (*scale.shape[:-1], n_words))
-    matrix = times(identity)
+def dense_block(scale):
+    """Return the identity: what to multiply for the dense problem."""
+    n_words = scale.shape[-1]
+    return jnp.broadcast_to(jnp.eye(n_words, dtype=scale.dtype), (*scale.shape, n_words))
+
+
+def dense_eigenpairs(matrix, rank) -> Eigenpairs:
+    """Return the largest eigenpairs of a matrix that is at hand."""
+    n_words = matrix.shape[-1]
     values, vectors = eigh(0.5 * (matrix + jnp.swapaxes(matrix, -1, -2)))
     values, vectors = values[..., ::-1], vectors[..., ::-1]
     next_value = values[..., rank] if rank < n_words else jnp.zeros_like(values[..., 0])
@@ -216,7 +229,9 @@ def krylov_shape(rank: int) -> KrylovShape:
     return KrylovShape(width, keep + 8, keep, first=keep, every=8)
 
 
-class _Krylov(NamedTuple):
+class Krylov(NamedTuple):
+    """State of the block Krylov method; ``block`` is what to multiply next."""
+
     basis: Float[Array, "*nodes n_words columns"]  # orthonormal, zero where not yet built
     projected: Float[Array, "*nodes columns columns"]  # basis' A basis
     block: Float[Array, "*nodes n_words width"]  # the newest block, to be multiplied next
@@ -228,9 +243,18 @@ class _Krylov(NamedTuple):
     done: Bool[Array, ""]
 
 
-def _block_krylov(times, moments, key, tol, rank, shape):
+class KrylovSteps(NamedTuple):
+    """The block Krylov method, products left to the caller: ``absorb(state, image of state.block)``."""
+
+    start: Callable[[], Krylov]
+    keep_going: Callable[[Krylov], Bool[Array, ""]]
+    absorb: Callable[[Krylov, Float[Array, "*nodes n_words width"]], Krylov]
+    pairs: Callable[[Krylov], Eigenpairs]
+
+
+def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     """Build a Krylov space block by block; when it is full, keep the best Ritz vectors and go on from there."""
-    scale = moments.word_scale
+    shape = krylov_shape(rank)
     batch, (n_words,) = scale.shape[:-1], scale.shape[-1:]
     dtype = scale.dtype
     width, capacity, keep, first, every = shape
@@ -243,10 +267,9 @@ def _block_krylov(times, moments, key, tol, rank, shape):
     def orthonormal(basis, remainder):  # the second time: twice is enough, also where the remainder was only rounding
         return orthonormalise_tall(against(basis, orthonormalise_tall(remainder)))
 
-    def extend(state: _Krylov) -> _Krylov:
+    def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.block, at, axis=-1)
-        image = times(state.block)
         column = matmul(jnp.swapaxes(basis, -1, -2), image)
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
         projected = jax.lax.dynamic_update_slice_in_dim(projected, jnp.swapaxes(column, -1, -2), at, axis=-2)
@@ -258,7 +281,7 @@ def _block_krylov(times, moments, key, tol, rank, shape):
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
         return jax.lax.cond(due, look, lambda state, _: state, state, remainder)
 
-    def look(state: _Krylov, remainder) -> _Krylov:
+    def look(state: Krylov, remainder) -> Krylov:
         """Solve the projected problem; a restart needs its solution too, and comes after a look."""
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
@@ -274,37 +297,40 @@ def _block_krylov(times, moments, key, tol, rank, shape):
         enough |= (kept <= _positive_floor(values)) & (state.n_products >= capacity)
         return state._replace(values=values, ritz=ritz, residuals=residuals, done=enough.all())
 
-    def restart(state: _Krylov) -> _Krylov:
+    def restart(state: Krylov) -> Krylov:
         basis = jnp.zeros_like(state.basis).at[..., :n_kept].set(matmul(state.basis, state.ritz))
         identity = jnp.broadcast_to(jnp.eye(n_kept, dtype=dtype), (*batch, n_kept, n_kept))
         diagonal = identity * state.values[..., None, :]
         projected = jnp.zeros_like(state.projected).at[..., :n_kept, :n_kept].set(diagonal)
         return state._replace(basis=basis, projected=projected, step=jnp.full_like(state.step, keep))
 
-    def keep_going(state: _Krylov):
+    def keep_going(state: Krylov):
         return ~state.done & (state.n_products < _MAX_PRODUCTS)
 
-    def advance(state: _Krylov) -> _Krylov:
+    def absorb(state: Krylov, image) -> Krylov:
         state = jax.lax.cond(state.step == capacity, restart, lambda state: state, state)
-        return extend(state)
+        return extend(state, image)
 
-    start = normal(key, batch, (n_words, width), dtype)
-    # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
-    start = start.at[..., 0].set(scale * moments.m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
-    start = orthonormalise_tall(jnp.where(scale[..., None] > 0, start, 0.0))
-    state = _Krylov(
-        basis=jnp.zeros((*batch, n_words, columns), dtype),
-        projected=jnp.zeros((*batch, columns, columns), dtype),
-        block=start,
-        values=jnp.zeros((*batch, n_kept), dtype),
-        ritz=jnp.zeros((*batch, columns, n_kept), dtype),
-        residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
-        step=jnp.zeros((), int),
-        n_products=jnp.zeros((), int),
-        done=jnp.zeros((), bool),
-    )
-    state = jax.lax.while_loop(keep_going, advance, state)
-    vectors = matmul(state.basis, state.ritz[..., :rank])
-    return Eigenpairs(
-        state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
-    )
+    def start() -> Krylov:
+        block = normal(key, batch, (n_words, width), dtype)
+        # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
+        block = block.at[..., 0].set(scale * m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
+        return Krylov(
+            basis=jnp.zeros((*batch, n_words, columns), dtype),
+            projected=jnp.zeros((*batch, columns, columns), dtype),
+            block=orthonormalise_tall(jnp.where(scale[..., None] > 0, block, 0.0)),
+            values=jnp.zeros((*batch, n_kept), dtype),
+            ritz=jnp.zeros((*batch, columns, n_kept), dtype),
+            residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
+            step=jnp.zeros((), int),
+            n_products=jnp.zeros((), int),
+            done=jnp.zeros((), bool),
+        )
+
+    def pairs(state: Krylov) -> Eigenpairs:
+        vectors = matmul(state.basis, state.ritz[..., :rank])
+        return Eigenpairs(
+            state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
+        )
+
+    return KrylovSteps(start, keep_going, absorb, pairs)

@@ -12,7 +12,7 @@ from hmom_jax.io.read import FORMATS
 from hmom_jax.io.write import WRITABLE
 from hmom_jax.stop_words import STOP_WORDS
 
-DONE, WRONG_INPUT, OUT_OF_MEMORY, INTERRUPTED = 0, 2, 3, 130
+DONE, WRONG_INPUT, OUT_OF_MEMORY, PEER_LOST, INTERRUPTED = 0, 2, 3, 4, 130
 
 # Run by a test, in this order.
 EXAMPLES = {
@@ -22,6 +22,8 @@ EXAMPLES = {
         "hmom tree articles.csv --field body --stop-words english+german --max-words 5000",
         "hmom tree docword.kos.txt --depth 3 --json kos.json",
         "cat articles.jsonl | hmom tree - --leaves auto --json > tree.json",
+        "hmom tree articles.csv --field body --checkpoint articles.rounds",
+        "hmom tree articles.csv --field body --checkpoint articles.rounds --resume",
     ],
     "assign": [
         "hmom assign articles.hmom new.jsonl > leaves.txt",
@@ -35,12 +37,13 @@ EXAMPLES = {
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",
+        "hmom convert articles.jsonl.gz articles.shards",
         "hmom convert articles.hmom articles.nwk",
     ],
     "bench": ["hmom bench articles.jsonl.gz --leaves 4 --repeats 1 --json speed.json"],
 }
 _ASSIGN_JSON = "one JSON object a line: document, label and, without --level, probability and keywords of the leaf"
-_EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 130 interrupted."
+_EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 4 another process was lost, 130 interrupted."
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,8 +64,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"hmom: {_explain(error)}", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
-        print("hmom: interrupted; nothing was written", file=sys.stderr)
+        kept = getattr(options, "checkpoint", None)
+        done = "nothing was written" if kept is None else f"go on with --checkpoint {kept} --resume"
+        print(f"hmom: interrupted; {done}", file=sys.stderr)
         return INTERRUPTED
+    except commands.PeerLostError as error:
+        print(f"hmom: {error}", file=sys.stderr, flush=True)
+        os._exit(PEER_LOST)  # a plain exit would wait for the lost process
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -115,6 +123,16 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--method", choices=("robust", "paper"), help="default: robust, or paper with --depth")
     tree.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
+    tree.add_argument("--checkpoint", metavar="FOLDER", help="keep what each round found (not with --depth)")
+    tree.add_argument("--resume", action="store_true", help="go on after the last complete round in --checkpoint")
+    tree.add_argument(
+        "--distributed",
+        nargs="?",
+        const="auto",
+        metavar="HOST:PORT,COUNT,NUMBER",
+        help="be one of several processes, each with its own shards of INPUT; found by JAX (SLURM, Open MPI, "
+        "Kubernetes) unless process 0's address, how many there are and which this is are given",
+    )
     _add_words(tree)
     _add_json(tree, "write the tree as JSON, to FILE or instead of the drawing")
     _add_html(tree, "write the tree as a page to look at, with excerpts of the documents where INPUT is text")
@@ -136,8 +154,8 @@ def _parser() -> argparse.ArgumentParser:
 
     convert = add("convert", commands.convert, "turn text or counts into other counts, or a tree into JSON or Newick")
     convert.description = (
-        f"Counts are written as {', '.join(WRITABLE)}, by the ending of OUT (docword.NAME.txt for uci); a saved tree "
-        "(.hmom) as .json or .nwk."
+        f"Counts are written as {', '.join(WRITABLE)}, by the ending of OUT (docword.NAME.txt for uci), or as a folder "
+        "NAME.shards, from which trees grow in less memory than the counts take; a saved tree (.hmom) as .json or .nwk."
     )
     _add_input(convert)
     convert.add_argument("output", metavar="OUT", help="where to write")

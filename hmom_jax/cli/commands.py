@@ -12,19 +12,23 @@ import numpy as np
 
 from hmom_jax import datasets
 from hmom_jax.cli.bench import measure, report
+from hmom_jax.cli.distributed import PeerLostError, all_devices, join, leave, own_part, watch_peers
 from hmom_jax.cli.machine import device_line, memory_needed, memory_there, watch_compilation
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
-from hmom_jax.io import load_tree, read_corpus, write_counts
+from hmom_jax.io import load_tree, read_corpus, write_counts, write_shards
 from hmom_jax.io.lines import Problems
 from hmom_jax.io.vocabulary import read_vocabulary
+from hmom_jax.parallel.shards import ENDING
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.report.contents import EXCERPT_SOURCE
 from hmom_jax.stop_words import STOP_WORDS
 from hmom_jax.text import tokenise
 from hmom_jax.tree import Tree, grow_tree
 from hmom_jax.tree.robust import AUTO_LEAVES
 
+__all__ = ["PeerLostError", "assign", "bench", "convert", "demo", "show", "tree"]
 _LARGE = 2**30  # runs that need more than this say so beforehand
 
 
@@ -52,17 +56,29 @@ def tree(options) -> None:
     """Grow a tree of the input."""
     if options.method == "paper" and options.depth is None:
         raise InputError("--method paper needs --depth N, the number of successive splits (and no --leaves).")
+    if options.resume and options.checkpoint is None:
+        raise InputError("--resume needs --checkpoint FOLDER, where the rounds were kept.")
+    how_many = join(options.distributed, options.checkpoint)
     work = _Work(options)
-    for path in (options.save, options.json, options.html):
+    for path in (options.save, options.json, options.html, options.checkpoint):
         _check_folder(path)
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     excerpts = _Excerpts()
     if options.html:
         how["tokeniser"] = excerpts
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
+    if how_many > 1:
+        corpus = own_part(corpus, how_many)
     work.read(corpus)
-    grown = work.grow(corpus, **_size(options), method=options.method, key=jax.random.key(options.seed))
-    work.tell_empty(corpus, grown, grown.labels())
+    with watch_peers(how_many, options.checkpoint):
+        grown = work.grow(
+            corpus, **_size(options), method=options.method, key=jax.random.key(options.seed),
+            checkpoint=options.checkpoint, resume=options.resume, mesh=all_devices() if how_many > 1 else None,
+        )  # fmt: skip
+        if leave(how_many):
+            return
+    if how_many == 1:
+        work.tell_empty(corpus, grown, grown.labels())
     stop = how["stop_words"]
     grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
     grown.metadata["text"] |= {"ngrams": options.ngrams}
@@ -70,7 +86,8 @@ def tree(options) -> None:
         grown.save(options.save)
     if options.html:
         documents = excerpts.texts or None  # counts have no text
-        grown.to_html(options.html, documents=documents, corpus=corpus, title=_title(options.input))
+        shown = None if isinstance(corpus, StreamedCorpus) or how_many > 1 else corpus
+        grown.to_html(options.html, documents=documents, corpus=shown, title=_title(options.input))
     _output(grown, options.json, options.words)
     outcome = f"saved as {options.save}" if options.save else "not saved (--save FILE)"
     work.finish(grown, outcome + (f"; open {options.html} in a browser" if options.html else ""))
@@ -142,8 +159,12 @@ def convert(options) -> None:
             raise InputError(f"A tree is written as .json or .nwk; got {options.output!r}.")
         return
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
-    corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
-    write_counts(corpus, options.output)
+    how |= {**_limits(options), "vocabulary": options.vocab}
+    if options.output.endswith(ENDING):
+        corpus = write_shards(options.input, options.output, **_reading(options, work), **how)
+    else:
+        corpus = _read(options, work, **how)
+        write_counts(corpus.load() if isinstance(corpus, StreamedCorpus) else corpus, options.output)
     work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
 
 
@@ -195,7 +216,9 @@ class _Work:
         depth, leaves = options.get("depth"), options.get("n_leaves")
         wanted = 2**depth if depth else leaves if isinstance(leaves, int) else AUTO_LEAVES
         need, there = memory_needed(corpus, wanted), memory_there()
-        if need > _LARGE or (there is not None and need > there // 2):
+        if isinstance(corpus, StreamedCorpus):
+            self.say("the counts stay on disk")
+        elif need > _LARGE or (there is not None and need > there // 2):
             known = "" if there is None else f" of {there / 1e9:.1f} GB"
             self.say(f"this takes about {need / 1e9:.1f} GB{known} memory")
         return grow_tree(corpus, **options, progress=self.progress)
@@ -235,15 +258,12 @@ def _size(options) -> dict:
 
 
 def _read(options, work: _Work, **how) -> Corpus:
-    return read_corpus(
-        options.input,
-        format=options.format,
-        field=options.field,
-        encoding=options.encoding,
-        skip_bad=options.skip_bad,
-        progress=work.progress,
-        **how,
-    )
+    return read_corpus(options.input, **_reading(options, work), **how)
+
+
+def _reading(options, work: _Work) -> dict:
+    how = {"format": options.format, "field": options.field, "encoding": options.encoding}
+    return how | {"skip_bad": options.skip_bad, "progress": work.progress}
 
 
 def _limits(options) -> dict:

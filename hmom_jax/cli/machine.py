@@ -60,7 +60,7 @@ def memory_needed(corpus: Corpus, n_leaves: int) -> int:
 
 def memory_there() -> int | None:
     """Return the bytes of the device's memory (or of the machine's), where that can be known."""
-    stats = jax.devices()[0].memory_stats()
+    stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"]
     try:

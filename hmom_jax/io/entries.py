@@ -41,13 +41,20 @@ class Entries:
 
 
 def read_triples(
-    path, lines: Iterator[tuple[int, str]], problems: Problems, n_docs: int, n_words: int, *, pattern: bool = False
+    path,
+    lines: Iterator[tuple[int, str]],
+    problems: Problems,
+    n_docs: int,
+    n_words: int,
+    *,
+    pattern: bool = False,
+    entries: Entries | None = None,
 ) -> Entries:
     """Read lines of document, word and count, the first two counted from 1.
 
-    ``pattern``: no count is given, and each entry counts 1.
+    ``pattern``: no count is given, and each entry counts 1. ``entries``: where they go.
     """
-    entries = Entries()
+    entries = Entries() if entries is None else entries
     width = 2 if pattern else 3
     numbers, tokens = [], []
 

@@ -3,13 +3,13 @@
 import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
-from hmom_jax.io.entries import read_triples, whole_numbers
+from hmom_jax.io.entries import Entries, read_triples, whole_numbers
 from hmom_jax.io.lines import Problems, check_size, read_lines, stored_size
 
 _FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 
 
-def read_matrix_market(path, problems: Problems, *, watch=None) -> sp.csr_array:
+def read_matrix_market(path, problems: Problems, *, watch=None, entries: Entries | None = None) -> sp.csr_array:
     """Read counts; symmetric, complex and dense files are not counts of words, and are refused."""
     lines = read_lines(path, problems, watch=watch)
     number, first = next(lines, (1, ""))
@@ -32,7 +32,7 @@ def read_matrix_market(path, problems: Problems, *, watch=None) -> sp.csr_array:
     check_size(path, "columns", n_words, n_bytes)
     body = ((number, line) for number, line in lines if not line.lstrip().startswith("%"))
     bad = problems.count
-    entries = read_triples(path, body, problems, n_docs, n_words, pattern=banner[3] == "pattern")
+    entries = read_triples(path, body, problems, n_docs, n_words, pattern=banner[3] == "pattern", entries=entries)
     if len(entries) + problems.count - bad != nnz:
         problems.report(path, None, f"{nnz} entries were announced, {len(entries)} are there; is the file cut off?")
     if not len(entries):

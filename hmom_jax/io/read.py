@@ -1,7 +1,7 @@
 """One function that reads a corpus from whatever is there."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hmom_jax.io.pairs import read_ldac, read_svmlight
 from hmom_jax.io.uci import read_uci
 from hmom_jax.io.vocabulary import read_vocabulary, vocabulary_beside
 from hmom_jax.io.word_rows import looks_like_word_rows, read_word_rows
+from hmom_jax.parallel.shards import ENDING
 from hmom_jax.progress import byte_bar
 from hmom_jax.text import count_words, tokenise
 
@@ -34,11 +35,16 @@ _COUNTS = {
     "svmlight": read_svmlight,
     "ldac": read_ldac,
 }
-FORMATS = (*_TEXT, *_COUNTS, "mallet", "npz", "word-rows")
+FORMATS = (*_TEXT, *_COUNTS, "mallet", "npz", "word-rows", "shards")
 _ENDINGS = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".txt": "txt",
     ".mtx": "mtx", ".mm": "mtx", ".svmlight": "svmlight", ".libsvm": "svmlight", ".svm": "svmlight", ".ldac": "ldac",
     ".lda-c": "ldac", ".mallet": "mallet", ".npz": "npz",
+}  # fmt: skip
+TEXTUAL = (*_TEXT, "mallet")
+# MALLET's words stay as they are: whoever wrote the file has chosen them.
+AS_THEY_STAND = {
+    "stop_words": None, "min_df": 1, "max_df": 1.0, "max_words": None, "ngrams": 1, "tokeniser": str.split,
 }  # fmt: skip
 _WITH_FIELD = ("jsonl", "csv", "tsv", "parquet")
 
@@ -67,7 +73,7 @@ def read_corpus(
         A path (``-`` is standard input), a list or iterator of strings, or a ``datasets.Dataset``. Text comes as
         JSON lines, CSV or TSV with a header, Parquet, a folder of ``.txt`` files, or ``.txt`` with a document a line;
         counts as UCI ``docword.*.txt``, Matrix Market, svmlight, LDA-C, MALLET lines, ``.npz``, or CSV with words in
-        rows. Files may be gzipped.
+        rows. Files may be gzipped. A folder ``NAME.shards`` is opened, and stays on disk (:meth:`Corpus.open`).
     format
         One of ``FORMATS``, where the name does not tell.
     field
@@ -111,15 +117,14 @@ def read_corpus(
     format = guess_format(source) if format is None else format
     if format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    if format == "shards":
+        corpus = Corpus.open(source)
+        same = vocabulary is None or np.array_equal(corpus.vocabulary, np.asarray(vocabulary, dtype=str))
+        return corpus if same else corpus.load().with_vocabulary(vocabulary)
     with byte_bar(progress, _total(source), "reading") as watch:
-        if format in _TEXT:
-            extra = {} if format == "parquet" else {"encoding": encoding, "watch": watch}
-            if format in _WITH_FIELD:
-                extra["field"] = field
-            counts, words = count_words(_TEXT[format](source, problems, **extra), **options)
-        elif format == "mallet":  # words as they stand: whoever wrote the file has chosen them
-            lines = texts.read_mallet(source, problems, encoding=encoding, watch=watch)
-            counts, words = count_words(lines, stop_words=None, min_df=1, tokeniser=str.split, vocabulary=vocabulary)
+        if format in TEXTUAL:
+            documents = read_documents(source, format, problems, field=field, encoding=encoding, watch=watch)
+            counts, words = count_words(documents, **(options | AS_THEY_STAND if format == "mallet" else options))
         elif format == "npz":
             counts, words = read_npz(source)
         elif format == "word-rows":
@@ -127,13 +132,20 @@ def read_corpus(
         else:
             counts, words = _COUNTS[format](source, problems, watch=watch), None
     if words is None:
-        beside = vocabulary_beside(source) if vocabulary is None else None
-        named = vocabulary if beside is None else read_vocabulary(beside, problems)
-        words = _names(source, named, counts.shape[1])
+        named = names_beside(source, problems) if vocabulary is None else vocabulary
+        words = column_names(source, named, counts.shape[1])
         counts.resize(counts.shape[0], len(words))  # the last words of the vocabulary may occur nowhere
     problems.finish()
     corpus = Corpus.from_counts(counts, words)
     return corpus if vocabulary is None else corpus.with_vocabulary(vocabulary)
+
+
+def read_documents(source, format: str, problems: Problems, *, field: str, encoding: str, watch) -> Iterator[str]:
+    """Yield the texts of a file or folder, one string per document."""
+    extra = {} if format == "parquet" else {"encoding": encoding, "watch": watch}
+    if format in _WITH_FIELD:
+        extra["field"] = field
+    return (texts.read_mallet if format == "mallet" else _TEXT[format])(source, problems, **extra)
 
 
 def guess_format(path) -> str:
@@ -141,6 +153,8 @@ def guess_format(path) -> str:
     path = Path(path)
     if str(path) == "-":
         return "jsonl"
+    if path.suffix == ENDING:
+        return "shards"
     if path.is_dir():
         return "folder"
     name = path.name.lower().removesuffix(".gz")
@@ -155,7 +169,13 @@ def guess_format(path) -> str:
     return "word-rows" if format == "csv" and looks_like_word_rows(path) else format
 
 
-def _names(path, words, n_words: int) -> list[str]:
+def names_beside(source, problems: Problems):
+    """Return the words of a file beside the counts, where there is one."""
+    beside = vocabulary_beside(source)
+    return None if beside is None else read_vocabulary(beside, problems)
+
+
+def column_names(path, words, n_words: int) -> list[str]:
     """Return the names of the columns: the words given, or numbers."""
     if words is None:
         return [str(number) for number in range(n_words)]

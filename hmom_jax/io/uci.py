@@ -3,11 +3,11 @@
 import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
-from hmom_jax.io.entries import read_triples, whole_numbers
+from hmom_jax.io.entries import Entries, read_triples, whole_numbers
 from hmom_jax.io.lines import Problems, check_size, read_lines, stored_size
 
 
-def read_uci(path, problems: Problems, *, watch=None) -> sp.csr_array:
+def read_uci(path, problems: Problems, *, watch=None, entries: Entries | None = None) -> sp.csr_array:
     """Read the counts of a docword file; documents and words are counted from 1 in it."""
     lines = read_lines(path, problems, watch=watch)
     header = []
@@ -22,7 +22,7 @@ def read_uci(path, problems: Problems, *, watch=None) -> sp.csr_array:
     check_size(path, "documents", n_docs, n_bytes)
     check_size(path, "words", n_words, n_bytes)
     bad = problems.count
-    entries = read_triples(path, lines, problems, n_docs, n_words)
+    entries = read_triples(path, lines, problems, n_docs, n_words, entries=entries)
     if len(entries) + problems.count - bad != nnz:
         problems.report(path, None, f"{nnz} counts were announced, {len(entries)} are there; is the file cut off?")
     if not len(entries):

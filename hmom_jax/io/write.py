@@ -12,6 +12,7 @@ from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, write_text
 from hmom_jax.io.read import guess_format
+from hmom_jax.parallel.shards import smallest
 
 WRITABLE = ("npz", "uci", "mtx", "svmlight", "ldac")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same counts give the same bytes
@@ -40,7 +41,7 @@ def write_counts(corpus: Corpus, path, format: str | None = None) -> None:
         raise InputError(f"{path}: compressed files are read, not written; leave out .gz.")
     if format == "npz":
         shape = np.array(counts.shape, np.int64)
-        parts = {"format": np.array(b"csr"), "data": _smallest(counts.data), "indices": counts.indices}
+        parts = {"format": np.array(b"csr"), "data": smallest(counts.data), "indices": counts.indices}
         write_npz(path, {**parts, "indptr": counts.indptr, "shape": shape, "vocab": corpus.vocabulary})
         return
     with atomic_file(path) as file:
@@ -94,10 +95,3 @@ def _rows(counts: sp.csr_array) -> Iterator[tuple[int, list[int], list[str]]]:
         part = slice(counts.indptr[doc], counts.indptr[doc + 1])
         values = [str(int(v)) if v == int(v) else repr(v) for v in counts.data[part].tolist()]
         yield doc, counts.indices[part].tolist(), values
-
-
-def _smallest(values: np.ndarray) -> np.ndarray:
-    """Return whole counts in the smallest type that holds them."""
-    if np.any(values != np.floor(values)) or values.max(initial=0) >= 2**32:
-        return values
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))))

@@ -21,7 +21,7 @@ from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, product, shift
+from hmom_jax.sparse import FoldedRows, Rows, product, shift
 from hmom_jax.sparse_rules import transposable_product
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
@@ -50,8 +50,8 @@ class SingleTopicMoments:
         The scaling $s$.
     """
 
-    by_doc: FoldedRows
-    by_word: FoldedRows
+    by_doc: Rows
+    by_word: Rows
     offset: Int[Array, " padded_docs"] | None
     g2: Float[Array, " padded_docs"]
     g3: Float[Array, " padded_docs"]

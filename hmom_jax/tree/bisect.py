@@ -6,48 +6,59 @@ and one small product, on any device.
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from hmom_jax.sparse import take_rows
 
 _POWER_STEPS = 100
-_TWO_MEANS_STEPS = 20
-_SLOTS = 32
+TWO_MEANS_STEPS = 20
+SLOTS = 32  # cells that one pass looks at
 
 
 @dataclass
 class Cell:
     """A set of documents, and how it would split."""
 
-    docs: np.ndarray
+    docs: np.ndarray  # those of this process
+    size: int  # number of documents, those of other processes included
     depth: int = 0
     gain: float | None = None  # None: not yet looked at
     children: tuple["Cell", "Cell"] | None = None
     side: np.ndarray | None = field(default=None, repr=False)
+    on_side: int = 0  # documents, of all processes, that go to the second child
 
     def open_up(self) -> tuple["Cell", "Cell"]:
         """Return the two children, made when first asked for."""
         if self.children is None:
             self.children = (
-                Cell(self.docs[~self.side], self.depth + 1),
-                Cell(self.docs[self.side], self.depth + 1),
+                Cell(self.docs[~self.side], self.size - self.on_side, self.depth + 1),
+                Cell(self.docs[self.side], self.on_side, self.depth + 1),
             )
         return self.children
 
 
 def grow_cells(
-    z, weights: np.ndarray, n_cells: int, *, min_leaf: int, max_depth: int | None = None, one_at_a_time: bool = False
+    space,
+    weights: np.ndarray,
+    n_cells: int,
+    *,
+    min_leaf: int,
+    max_depth: int | None = None,
+    one_at_a_time: bool = False,
 ):
     """Split best-first until there are ``n_cells``; returns the leaves and the cells that were split, in order.
 
     In rounds: with R splits left only the R open cells of highest gain can ever be chosen, so the children of all of
     them are looked at in one pass; then the one-at-a-time order is replayed. ``one_at_a_time`` is the plain loop.
+    ``space`` is a :class:`~hmom_jax.tree.space.Space`, or another that splits as it does.
     """
-    root = Cell(np.arange(len(weights)))
-    look = partial(_look, z, weights, min_leaf=min_leaf, max_depth=max_depth)
+    root = Cell(np.arange(len(weights)), int(space.add_up(np.array(len(weights)))))
+    look = partial(_look, space, weights, min_leaf=min_leaf, max_depth=max_depth)
     look([root])
     while True:
         leaves, history = _replay(root, n_cells)
@@ -75,21 +86,20 @@ def _replay(root: Cell, n_cells: int):
     return leaves, history
 
 
-def _look(z, weights, cells: list[Cell], *, min_leaf: int, max_depth: int | None) -> None:
+def _look(space, weights, cells: list[Cell], *, min_leaf: int, max_depth: int | None) -> None:
     """Find the split and the gain of each cell."""
     worth = []
     for cell in cells:
         cell.gain = -1.0
-        if len(cell.docs) >= 2 * min_leaf and (max_depth is None or cell.depth < max_depth):
+        if cell.size >= 2 * min_leaf and (max_depth is None or cell.depth < max_depth):
             worth.append(cell)
-    for first in range(0, len(worth), _SLOTS):
-        group = worth[first : first + _SLOTS]
-        layout = blocks_of([cell.docs for cell in group], len(z), _SLOTS)  # z has padding: fewer distinct shapes
-        side, gain = two_means(z, *layout.arrays(weights), n_slots=_SLOTS)
-        side, gain = np.asarray(side).ravel(), np.asarray(gain)
+    for first in range(0, len(worth), SLOTS):
+        group = worth[first : first + SLOTS]
+        sides, gain = space.split([cell.docs for cell in group], weights)
+        on_side = space.add_up(np.array([side.sum() for side in sides]))
         for slot, cell in enumerate(group):
-            cell.side = side[layout.place[slot]]
-            if min(cell.side.sum(), (~cell.side).sum()) >= min_leaf:
+            cell.side, cell.on_side = sides[slot], int(on_side[slot])
+            if min(cell.on_side, cell.size - cell.on_side) >= min_leaf:
                 cell.gain = float(gain[slot])
 
 
@@ -135,20 +145,63 @@ def blocks_of(groups: list[np.ndarray], n_docs: int, n_slots: int) -> Blocks:
 def two_means(z, index, weight, slot, *, n_slots: int):
     r"""Split every slot by spherical two-means, begun at its principal direction.
 
-    Returns the side of each row and the gain $|s_1| + |s_0| - |s|$, with $s$ the sum of a slot's unit vectors.
+    Returns the side of each row and the gain $|s_1| + |s_0| - |s|$, with $s$ the sum of a slot's unit vectors. With
+    leading axes of parts, ``index`` counts within each part of ``z``.
     """
-    rows = take_rows(z, index)
+    points = gather_points(z, index, weight, slot, n_slots)
+    sums = slot_sums(points)
+
+    def means_step(state):
+        side, _, count = state
+        new = sides(points, *between(side_sums(points, side), sums.total))
+        return new, (new != side).any(), count + 1
+
+    start = sides(points, *principal(sums))
+    state = (start, jnp.ones((), bool), jnp.zeros((), int))
+    side, _, _ = jax.lax.while_loop(lambda s: s[1] & (s[2] < TWO_MEANS_STEPS), means_step, state)
+    return side, gains(side_sums(points, side), sums.total)
+
+
+class Points(NamedTuple):
+    """Rows of documents in blocks, each block in one slot."""
+
+    rows: Float[Array, "blocks rows rank"]
+    loaded: Float[Array, "blocks rows rank"]  # times their weights
+    weight: Float[Array, "blocks rows"]
+    slot: Int[Array, " blocks"]
+    member: Float[Array, "slots blocks"]  # 1 where a block is in the slot
+
+
+class SlotSums(NamedTuple):
+    """What the points of each slot add up to; sums of parts of the documents add up again."""
+
+    total: Float[Array, "slots rank"]
+    mass: Float[Array, "slots 1"]
+    second: Float[Array, "slots rank rank"]
+
+
+def gather_points(z, index, weight, slot, n_slots: int) -> Points:
+    """Bring the documents into blocks."""
+    rows = take_rows(z, index) if z.ndim == 2 else jax.vmap(take_rows)(z, index)
+    rows, weight, slot = rows.reshape(-1, *rows.shape[-2:]), weight.reshape(-1, weight.shape[-1]), slot.reshape(-1)
     weight = weight.astype(z.dtype)
     member = (slot[None, :] == jnp.arange(n_slots)[:, None]).astype(z.dtype)
-    matmul = partial(jnp.matmul, precision="highest")
-    loaded = weight[..., None] * rows
-    total = matmul(member, loaded.sum(1))
-    mass = matmul(member, weight.sum(1)[:, None])
-    centre = total / jnp.maximum(mass, jnp.finfo(z.dtype).tiny)
-    rank = z.shape[-1]
-    second = jnp.einsum("brk,brl->bkl", loaded, rows, precision="highest").reshape(-1, rank * rank)
-    second = matmul(member, second).reshape(n_slots, rank, rank)
-    spread = second - mass[..., None] * centre[:, :, None] * centre[:, None, :]
+    return Points(rows, weight[..., None] * rows, weight, slot, member)
+
+
+def slot_sums(points: Points) -> SlotSums:
+    """Add up the points of each slot, and their outer products."""
+    rank = points.rows.shape[-1]
+    total = _matmul(points.member, points.loaded.sum(1))
+    mass = _matmul(points.member, points.weight.sum(1)[:, None])
+    second = jnp.einsum("brk,brl->bkl", points.loaded, points.rows, precision="highest").reshape(-1, rank * rank)
+    return SlotSums(total, mass, _matmul(points.member, second).reshape(-1, rank, rank))
+
+
+def principal(sums: SlotSums):
+    """Return the principal direction of each slot, and where along it the mean lies."""
+    centre = sums.total / jnp.maximum(sums.mass, jnp.finfo(sums.total.dtype).tiny)
+    spread = sums.second - sums.mass[..., None] * centre[:, :, None] * centre[:, None, :]
 
     # Powers of the covariance, from its largest row: no random start, and no jump where two directions tie.
     largest = jnp.argmax(jnp.diagonal(spread, axis1=1, axis2=2), axis=1)
@@ -159,28 +212,32 @@ def two_means(z, index, weight, slot, *, n_slots: int):
         return _unit(direction)
 
     direction = jax.lax.fori_loop(0, _POWER_STEPS, step, _unit(direction))
+    return direction, (direction * centre).sum(-1, keepdims=True)
 
-    def sides(direction, shift):
-        here = take_rows(direction, slot)
-        score = jnp.einsum("brk,bk->br", rows, here, precision="highest")
-        return score > take_rows(shift, slot)
 
-    def sums(side):
-        first = matmul(member, jnp.where(side[..., None], loaded, 0.0).sum(1))
-        return first, total - first
+def sides(points: Points, direction, shift):
+    """Tell which points lie beyond ``shift`` in the direction of their slot."""
+    here = take_rows(direction, points.slot)
+    score = jnp.einsum("brk,bk->br", points.rows, here, precision="highest")
+    return score > take_rows(shift, points.slot)
 
-    def means_step(state):
-        side, _, count = state
-        first, other = sums(side)
-        new = sides(_unit(first) - _unit(other), jnp.zeros((n_slots, 1), z.dtype))
-        return new, (new != side).any(), count + 1
 
-    start = sides(direction, (direction * centre).sum(-1, keepdims=True))
-    state = (start, jnp.ones((), bool), jnp.zeros((), int))
-    side, _, _ = jax.lax.while_loop(lambda s: s[1] & (s[2] < _TWO_MEANS_STEPS), means_step, state)
-    first, other = sums(side)
-    gain = _norm(first) + _norm(other) - _norm(total)
-    return side, gain
+def side_sums(points: Points, side):
+    """Add up, for each slot, the points on one side."""
+    return _matmul(points.member, jnp.where(side[..., None], points.loaded, 0.0).sum(1))
+
+
+def between(first, total):
+    """Return the direction from one side's mean to the other's, halfway between them."""
+    return _unit(first) - _unit(total - first), jnp.zeros((len(first), 1), first.dtype)
+
+
+def gains(first, total):
+    """Return how much longer the sums of both sides are than the sum of all."""
+    return _norm(first) + _norm(total - first) - _norm(total)
+
+
+_matmul = partial(jnp.matmul, precision="highest")
 
 
 def _norm(vectors):

@@ -8,7 +8,6 @@ $s + 1$ words.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,17 +29,27 @@ def burst_share(counts: sp.csr_array) -> float:
     Compares how often two positions of a document hold the same word with how often positions of two different
     documents do.
     """
+    return _burst_share(burst_sums(counts))
+
+
+def burst_sums(counts: sp.csr_array) -> np.ndarray:
+    """Return what :func:`burst_share` needs to know of some documents, as numbers that add up."""
     length = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
     usable = length >= 2
-    if not usable.any():
-        return 0.0
     data = counts.data.astype(np.float64)
     per_doc = lambda values: np.add.reduceat(np.append(values, 0.0), counts.indptr[:-1]) * (np.diff(counts.indptr) > 0)
-    equal = (per_doc(data * (data - 1))[usable] / (length * (length - 1))[usable]).mean()
+    equal = per_doc(data * (data - 1))[usable] / (length * (length - 1))[usable]
     share = data / np.repeat(np.maximum(length, 1), np.diff(counts.indptr))
     total = np.bincount(counts.indices, share, minlength=counts.shape[1])
-    n_docs = max(int((length > 0).sum()), 2)
-    chance = ((total**2).sum() - (share**2).sum()) / (n_docs * (n_docs - 1))
+    return np.array([equal.sum(), usable.sum(), (share**2).sum(), (length > 0).sum(), *total])
+
+
+def _burst_share(sums: np.ndarray) -> float:
+    equal, usable, squares, n_docs, *total = sums
+    if usable == 0:
+        return 0.0
+    equal, n_docs = equal / usable, max(n_docs, 2)
+    chance = ((np.array(total) ** 2).sum() - squares) / (n_docs * (n_docs - 1))
     return float((equal - chance) / equal) if equal > 0 else 0.0
 
 
@@ -59,14 +68,13 @@ class Effective:
     @classmethod
     def learn(cls, corpus: Corpus) -> "Effective":
         """Decide whether words come in bursts."""
-        return cls(bursty=burst_share(corpus.counts) > 0.5)
+        return cls(bursty=_burst_share(corpus.sum_over(burst_sums)) > 0.5)
 
     def apply(self, corpus: Corpus) -> "EffectiveCorpus":
         """Return the corpus with transformed counts."""
         if not self.bursty:
             return EffectiveCorpus(corpus, self)
-        data = np.log2(1 + corpus.counts.data).astype(corpus.dtype)  # one occurrence stays one
-        return EffectiveCorpus(Corpus(_with_data(corpus.counts, data), corpus.vocabulary), self)
+        return EffectiveCorpus(corpus.map_counts(lambda counts: np.log2(1 + counts)), self)  # one occurrence stays one
 
 
 @dataclass(frozen=True)
@@ -79,13 +87,3 @@ class EffectiveCorpus:
     def temper(self, words: float | None) -> np.ndarray:
         """Return the weight of each document; None leaves all at 1."""
         return np.ones(self.corpus.n_docs) if words is None else tempering(self.corpus, words)
-
-    @cached_property
-    def squares(self) -> sp.csr_array:
-        """The squared counts."""
-        return _with_data(self.corpus.counts, self.corpus.counts.data**2)
-
-
-def _with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:
-    """Return other values at the same places, which are shared, not copied."""
-    return sp.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)

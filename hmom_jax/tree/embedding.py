@@ -13,16 +13,17 @@ import numpy as np
 
 from hmom_jax.models.moments import resolve_scale
 from hmom_jax.models.single_topic import SingleTopicMoments
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.sparse import product
 from hmom_jax.tree.effective import EffectiveCorpus
-from hmom_jax.whitening import top_eigenpairs
+from hmom_jax.whitening import Eigenpairs, top_eigenpairs
 
 # Between "every pair of words alike" (0) and "every document alike" (1).
 BETA = 0.5
 # Coordinates are weighted by eigenvalue ** 1/4: between the bare space (0) and its principal axes (1/2).
 POWER = 0.25
 # Residuals relative to the eigenvalue: the last coordinates of many need no more, and trees stay the same to 1e-2.
-_TOL = 1e-2
+TOL = 1e-2
 _LEAST_RANK = 32
 
 
@@ -31,26 +32,29 @@ def rank_for(n_leaves: int, n_words: int) -> int:
     return min(max(_LEAST_RANK, 2 * n_leaves), n_words)
 
 
-def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key) -> jax.Array:
+def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key) -> jax.Array | np.ndarray:
     """Return unit vectors, one row per document (zero rows for documents without any pair of words, and padding)."""
     corpus = documents.corpus
     length = corpus.length
-    squares = np.asarray(documents.squares.sum(axis=1, dtype=np.float64)).ravel()
     temper = documents.temper(documents.effective.words)
-    pairs = length**2 - squares
+    pairs = length**2 - corpus.square_length
     pairs = np.where(pairs > 1e-6 * length**2, temper**2 * pairs, 0.0)
     g2 = sample_weight * np.where(pairs > 0, np.maximum(pairs, 1e-12) ** -BETA, 0.0)
-    g2 = g2 / max((g2 * pairs).sum(), np.finfo(float).tiny) * temper**2
+    g2 = g2 / max(corpus.add_up((g2 * pairs).sum()), np.finfo(float).tiny) * temper**2
     effective_length = temper * length
     g1 = sample_weight * np.where(length > 0, np.maximum(effective_length, 1e-12) ** -BETA, 0.0)
-    g1 = g1 / max((g1 * effective_length).sum(), np.finfo(float).tiny) * temper
-    m1 = (g1 @ corpus.counts).astype(corpus.dtype)
-    diag2 = (g2 @ documents.squares).astype(corpus.dtype)
+    g1 = g1 / max(corpus.add_up((g1 * effective_length).sum()), np.finfo(float).tiny) * temper
+    m1 = corpus.word_sums(g1).astype(corpus.dtype)
+    diag2 = corpus.word_sums(g2, squares=True).astype(corpus.dtype)
+    if isinstance(corpus, StreamedCorpus):
+        from hmom_jax.tree import streaming
+
+        return streaming.embed(corpus, g2.astype(corpus.dtype), m1, diag2, key, rank)
     arrays = corpus.arrays
     return _embed(
         arrays.by_doc,
         arrays.by_word,
-        corpus.pad(g2).astype(corpus.dtype),
+        corpus.over_docs(g2),
         m1,
         diag2,
         key,
@@ -64,9 +68,19 @@ def _embed(by_doc, by_word, g2, m1, diag2, key, *, rank):
     scale = resolve_scale("inverse_sqrt", m1)
     nothing = jnp.zeros_like(m1)
     moments = SingleTopicMoments(by_doc, by_word, None, g2, jnp.zeros_like(g2), m1, diag2, nothing, scale)
-    found = top_eigenpairs(moments, key, _TOL, rank)
+    found = top_eigenpairs(moments, key, TOL, rank)
+    return unit_rows(by_doc, coordinates(found, scale))
+
+
+def coordinates(found: Eigenpairs, scale):
+    """Return the table by which counts are multiplied: words x rank."""
     positive = found.values > 1e-6 * found.values[:1]
     power = jnp.where(positive, jnp.where(positive, found.values, 1.0) ** POWER, 0.0)
-    z = product(by_doc, scale[:, None] * found.vectors * power[None, :])
+    return scale[:, None] * found.vectors * power[None, :]
+
+
+def unit_rows(by_doc, table):
+    """Multiply documents with a table, and scale them to unit length."""
+    z = product(by_doc, table)
     norm = jnp.linalg.norm(z, axis=1, keepdims=True)
     return jnp.where(norm > 0, z / jnp.where(norm > 0, norm, 1.0), 0.0)

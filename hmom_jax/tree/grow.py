@@ -1,13 +1,18 @@
 """Growing a tree: the one function that users call."""
 
+import zlib
 from functools import partial
 
+import jax
 import numpy as np
 from jaxtyping import Array, Key
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.decompose.sidiwo import SOLVERS, resolve_solver, sidiwo
 from hmom_jax.errors import InputError, check_finite, check_sample_weight, default_key
+from hmom_jax.parallel.checkpoint import Checkpoint, NoCheckpoint
+from hmom_jax.parallel.mesh import on_mesh
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.progress import progress_bar
 from hmom_jax.tree.paper import grow_by_levels
 from hmom_jax.tree.robust import grow_robust
@@ -32,13 +37,16 @@ def grow_tree(
     beta: float | int = 0.0,
     word_scale: str | None = None,
     progress: bool = False,
+    mesh=None,
+    checkpoint=None,
+    resume: bool = False,
 ) -> Tree:
     """Grow a tree of topics over a corpus.
 
     Parameters
     ----------
     corpus
-        The documents.
+        The documents, in memory or (robust trees) on disk, see :meth:`Corpus.open`.
     depth
         Number of successive splits: up to ``branching ** depth`` leaves.
     n_leaves
@@ -64,6 +72,13 @@ def grow_tree(
         Which moments; see :func:`~hmom_jax.single_topic_moments`.
     progress
         Show a progress bar on standard error (needs the ``cli`` extra).
+    mesh
+        Robust trees: devices to spread the documents over, as ``jax.make_mesh((n,), ("docs",),
+        axis_types=(jax.sharding.AxisType.Auto,))`` makes them. With several processes (``jax.distributed``) each one
+        gives its own documents; all get the same tree, in which those of process 0 come first.
+    checkpoint, resume
+        Robust trees: a folder to keep what each round found; with ``resume`` a tree that was cut short goes on after
+        its last complete round, and comes out the same. Another corpus or other options are refused.
 
     References
     ----------
@@ -88,7 +103,17 @@ def grow_tree(
             raise InputError("Give depth or n_leaves, not both.")
         depth = _whole("depth", depth, 1)
     sample_weight = check_sample_weight(sample_weight, corpus.n_docs)
-    if not np.any((corpus.length > 0) & (sample_weight > 0)):
+    if resume and checkpoint is None:
+        raise InputError("resume needs checkpoint: the folder to go on from.")
+    if checkpoint is not None and method == "paper":
+        raise InputError("checkpoint is an option of method='robust'.")
+    if mesh is not None:
+        if method == "paper":
+            raise InputError("mesh is an option of method='robust'; the paper's tree grows on one device.")
+        corpus = on_mesh(corpus.load() if isinstance(corpus, StreamedCorpus) else corpus, mesh)
+    elif method == "paper" and isinstance(corpus, StreamedCorpus):
+        raise InputError("The paper's tree grows in memory: Corpus.open(folder).load() brings the counts there.")
+    if not corpus.add_up(np.count_nonzero((corpus.length > 0) & (sample_weight > 0))):
         raise InputError("No document of positive weight has any words.")
     if method == "robust":
         if decompose is not sidiwo or solver != "auto" or branching != 2 or beta != 0 or word_scale is not None:
@@ -99,15 +124,28 @@ def grow_tree(
             n_leaves = "auto"
         if n_leaves != "auto":
             n_leaves = _whole("n_leaves", n_leaves, 1)
+        key, min_leaf = default_key(key), _whole("min_leaf", min_leaf, 1)
+        max_depth = None if max_depth is None else _whole("max_depth", max_depth, 1)
+        keeper = NoCheckpoint()
+        if checkpoint is not None:
+            options = {
+                "n_leaves": n_leaves,
+                "min_leaf": min_leaf,
+                "max_depth": max_depth,
+                "key": np.asarray(jax.random.key_data(key)).tolist(),
+                "sample_weight": f"{zlib.crc32(sample_weight.tobytes()):08x}",
+            }
+            keeper = Checkpoint(checkpoint, corpus, options, resume)
         with progress_bar(progress, 4, "growing") as watch:
             return grow_robust(
                 corpus,
                 n_leaves,
-                key=default_key(key),
+                key=key,
                 sample_weight=sample_weight,
-                min_leaf=_whole("min_leaf", min_leaf, 1),
-                max_depth=None if max_depth is None else _whole("max_depth", max_depth, 1),
+                min_leaf=min_leaf,
+                max_depth=max_depth,
                 watch=watch,
+                checkpoint=keeper,
             )
     if not np.any((corpus.length >= 3) & (sample_weight > 0)):
         raise InputError("No document of positive weight has 3 words or more: the third moment needs three.")

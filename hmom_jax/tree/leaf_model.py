@@ -33,19 +33,15 @@ class LeafModel(NamedTuple):
 
     def assign_effective(self, documents: EffectiveCorpus) -> np.ndarray:
         """Return the node of each document whose counts are transformed already."""
-        return self.node[best_leaf(*self._arrays(documents), self.mixture)[: documents.corpus.n_docs]]
+        return self.node[best_leaf(documents.corpus, documents.temper(self.words), self.mixture)]
 
     def scores(self, corpus: Corpus) -> np.ndarray:
         """Return documents x components: log-probabilities up to a constant per document."""
-        return leaf_scores(*self._arrays(Effective(self.bursty).apply(corpus)), self.mixture)[: corpus.n_docs]
+        documents = Effective(self.bursty).apply(corpus)
+        return leaf_scores(documents.corpus, documents.temper(self.words), self.mixture)
 
     def topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the topics (in columns) and weights of the components, smoothed as they are used for assignment."""
         topics = np.exp(np.asarray(self.mixture.log_ratio, np.float64)) * np.asarray(self.mixture.mean)[:, None]
         weights = np.exp(np.asarray(self.mixture.log_weight, np.float64))
         return topics / topics.sum(0), weights / weights.sum()
-
-    def _arrays(self, documents: EffectiveCorpus):
-        """Return the effective counts and the weight of each document."""
-        corpus = documents.corpus
-        return corpus.by_doc, corpus.pad(documents.temper(self.words)).astype(corpus.dtype)

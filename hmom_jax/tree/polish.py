@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hmom_jax.corpus import Corpus
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.sparse import geometric, product
 
 _WEIGHT_PRIOR = 0.01
@@ -43,39 +44,38 @@ def em(
     geometric grid by leaves of no weight, so that trees of like size share a compilation.
     """
     width = geometric(n_leaves if width is None else width)
-    pad = lambda values: corpus.pad(np.asarray(values)).astype(corpus.dtype)
-    sums = (sample_weight * temper) @ corpus.counts
+    sums = corpus.word_sums(sample_weight * temper)
     total = float(sums.sum())
+    mean = (sums / max(total, np.finfo(float).tiny)).astype(corpus.dtype)
+    mass, real = np.asarray(prior * total / n_leaves, corpus.dtype), np.arange(width) < n_leaves
+    if isinstance(corpus, StreamedCorpus):
+        from hmom_jax.tree import streaming
+
+        return streaming.em(corpus, temper, sample_weight, start, mean, mass, n_steps, real)
     if not isinstance(start, jax.Array):
-        start = corpus.pad(np.eye(width, dtype=corpus.dtype)[start])
+        start = corpus.over_docs(np.eye(width, dtype=corpus.dtype)[start])
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
         arrays.by_word,
-        pad(temper),
-        pad(sample_weight),
+        corpus.over_docs(temper),
+        corpus.over_docs(sample_weight),
         start,
-        (sums / max(total, np.finfo(float).tiny)).astype(corpus.dtype),
-        np.asarray(prior * total / n_leaves, corpus.dtype),
+        mean,
+        mass,
         np.int32(n_steps),
-        np.arange(width) < n_leaves,
+        real,
     )
 
 
 @jax.jit
 def _em(by_doc, by_word, temper, sample_weight, responsibility, mean, mass, n_steps, real):
     mean = jnp.asarray(mean)
-    log_mean = jnp.log(mean + 1e-12)
 
     def step(_, state):
         responsibility, _ = state
-        weighted = sample_weight[:, None] * responsibility
-        topics = product(by_word, temper[:, None] * weighted) + (mass * mean + 1e-9)[:, None]
-        topics = topics / topics.sum(0, keepdims=True)
-        weights = weighted.sum(0) + _WEIGHT_PRIOR * sample_weight.sum() / real.sum()
-        weights = jnp.where(real, weights, 0.0)
-        log_ratio = jnp.where(mean[:, None] > 0, jnp.log(topics) - log_mean[:, None], 0.0)  # unseen words say nothing
-        mixture = Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
+        sums, weights = leaf_sums(by_word, temper, sample_weight, responsibility)
+        mixture = maximise(sums, weights, sample_weight.sum(), mean, mass, real)
         return jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), mixture
 
     empty = Mixture(
@@ -86,19 +86,44 @@ def _em(by_doc, by_word, temper, sample_weight, responsibility, mean, mass, n_st
     return jax.lax.fori_loop(0, n_steps, step, (responsibility, empty))
 
 
+def leaf_sums(by_word, temper, sample_weight, responsibility):
+    """Add up the words of each leaf, and its weight; sums of parts of the documents add up again."""
+    weighted = sample_weight[:, None] * responsibility
+    return product(by_word, temper[:, None] * weighted), weighted.sum(0)
+
+
+def maximise(sums, weights, total_weight, mean, mass, real) -> Mixture:
+    """Return the mixture of highest posterior probability, given what the leaves add up to."""
+    topics = sums + (mass * mean + 1e-9)[:, None]
+    topics = topics / topics.sum(0, keepdims=True)
+    weights = weights + _WEIGHT_PRIOR * total_weight / real.sum()
+    weights = jnp.where(real, weights, 0.0)
+    log_mean = jnp.log(mean + 1e-12)
+    log_ratio = jnp.where(mean[:, None] > 0, jnp.log(topics) - log_mean[:, None], 0.0)  # unseen words say nothing
+    return Mixture(log_ratio, jnp.log(weights / weights.sum()), mean)
+
+
 def scores(by_doc, temper, mixture: Mixture):
     """Return the log-probability of each document under each leaf, relative to the corpus mean."""
     return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
 
 
-def leaf_scores(by_doc, temper, mixture: Mixture) -> np.ndarray:
+def leaf_scores(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:
     """Return :func:`scores` on the host."""
-    return np.asarray(_scores(by_doc, temper, _padded(mixture)))[:, : len(mixture.log_weight)]
+    found = _over_parts(_scores, corpus, temper, _padded(mixture))
+    return found[:, : len(mixture.log_weight)]
 
 
-def best_leaf(by_doc, temper, mixture: Mixture) -> np.ndarray:
+def best_leaf(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:
     """Return the most probable leaf of each document."""
-    return np.asarray(_best_leaf(by_doc, temper, _padded(mixture)))
+    return _over_parts(_best_leaf, corpus, temper, _padded(mixture))
+
+
+def _over_parts(function, corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:
+    """Apply a compiled function to all documents, or to each part of those that stay on disk."""
+    if isinstance(corpus, StreamedCorpus):
+        return corpus.map_parts(lambda part: function(part.by_doc, part.over_docs(temper), mixture))
+    return corpus.fetch(function(corpus.by_doc, corpus.over_docs(temper), mixture))
 
 
 def spare_leaves(n_leaves: int) -> int:

@@ -7,16 +7,19 @@ get back those that they started with. Nothing depends on the order of documents
 """
 
 import numpy as np
-import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import check_finite
+from hmom_jax.parallel.checkpoint import NoCheckpoint
+from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.tree.bisect import grow_cells
 from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed, rank_for
 from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
 from hmom_jax.tree.polish import Mixture, em
+from hmom_jax.tree.space import space_of
+from hmom_jax.tree.streaming import most_probable
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 _OVERGROW = 2
@@ -27,25 +30,51 @@ AUTO_LEAVES = 64  # "auto" grows so many, and merges back
 
 
 def grow_robust(
-    corpus: Corpus, n_leaves: int | str, *, key, sample_weight, min_leaf: int, max_depth: int | None, watch
+    corpus: Corpus,
+    n_leaves: int | str,
+    *,
+    key,
+    sample_weight,
+    min_leaf: int,
+    max_depth: int | None,
+    watch,
+    checkpoint: NoCheckpoint,
 ) -> Tree:
     """Grow a tree of ``n_leaves`` leaves (fewer where the documents do not bear more).
 
     Documents of weight 0 have no part in it until leaves are assigned; only the ratios of the other weights count.
     """
     weighty = sample_weight > 0
-    grown = corpus if weighty.all() else corpus.take(np.flatnonzero(weighty))
-    weights = sample_weight[weighty] / sample_weight[weighty].max()  # the mean of huge weights would overflow
-    weights = weights / weights.mean()
+    grown = corpus if corpus.add_up((~weighty).sum()) == 0 else corpus.take(np.flatnonzero(weighty))
+    # The mean of huge weights would overflow.
+    weights = sample_weight[weighty] / corpus.gather(sample_weight.max(initial=0.0)).max()
+    weights = weights / (corpus.add_up(weights.sum()) / grown.total_docs)
     documents = Effective.learn(grown).apply(grown)
-    start, merges = plan(
-        documents, n_leaves, key=key, sample_weight=weights, min_leaf=min_leaf, max_depth=max_depth, watch=watch
+    how = {"key": key, "sample_weight": weights, "min_leaf": min_leaf, "max_depth": max_depth, "watch": watch}
+    start, merges = checkpoint.run(
+        "plan",
+        lambda: plan(documents, n_leaves, **how, checkpoint=checkpoint),
+        save=lambda found: {"start": found[0], "merges": np.array(found[1], np.int64).reshape(-1, 2)},
+        load=lambda kept: (np.array(kept["start"]), [tuple(pair) for pair in kept["merges"].tolist()]),
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
-    width = wanted = _grown(grown.n_docs, n_leaves, min_leaf)
-    if grown.nnz * wanted <= _SPARE_WORK:
+    width = wanted = _grown(grown.total_docs, n_leaves, min_leaf)
+    if grown.add_up(grown.nnz) * wanted <= _SPARE_WORK:
         width = _OVERGROW * wanted  # as for the cells
-    mixture, words, alive = polish(documents, start, len(merges) + 1, weights, min_leaf, width)
+    mixture, words, alive = checkpoint.run(
+        "polish",
+        lambda: polish(documents, start, len(merges) + 1, weights, min_leaf, width),
+        save=lambda found: {
+            **found[0]._asdict(),
+            "words": np.array(np.nan if found[1] is None else found[1]),
+            "alive": found[2],
+        },
+        load=lambda kept: (
+            Mixture(*(np.array(kept[name]) for name in Mixture._fields)),
+            None if np.isnan(kept["words"]) else float(kept["words"]),
+            np.array(kept["alive"]),
+        ),
+    )
     watch(4, 2 * len(alive) - 1)
     share = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
@@ -59,33 +88,52 @@ def grow_robust(
     return assemble(corpus, sample_weight, labels, share / share.sum(), merges, alive, model, reason)
 
 
-def plan(documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch):
+def plan(
+    documents: EffectiveCorpus, n_leaves, *, key, sample_weight, min_leaf, max_depth, watch,
+    checkpoint: NoCheckpoint | None = None,
+):  # fmt: skip
     """Find the tree before its polish: the leaf of each document, and the merges that join leaves up to the root."""
     counts = documents.corpus
     auto = n_leaves == "auto"
-    wanted = _grown(counts.n_docs, n_leaves, min_leaf)
-    z = embed(documents, sample_weight, rank_for(wanted, counts.n_words), key)
+    wanted = _grown(counts.total_docs, n_leaves, min_leaf)
+    checkpoint = NoCheckpoint() if checkpoint is None else checkpoint
+    z = checkpoint.run(
+        "embedding",
+        lambda: embed(documents, sample_weight, rank_for(wanted, counts.n_words), key),
+        save=lambda z: {"z": counts.fetch(z)},
+        load=lambda kept: counts.restore(kept["z"]),
+    )
     watch(1, 1)
-    cells, _ = grow_cells(z, sample_weight, _OVERGROW * wanted, min_leaf=min_leaf)
-    watch(2, len(cells))
-    labels = np.zeros(counts.n_docs, np.int64)
-    for number, cell in enumerate(cells):
-        labels[cell.docs] = number
+    space = space_of(counts, z)
+    labels, n_cells = checkpoint.run(
+        "cells",
+        lambda: _cells(space, sample_weight, _OVERGROW * wanted, min_leaf),
+        save=lambda found: {"labels": found[0], "n": np.array(found[1])},
+        load=lambda kept: (np.array(kept["labels"]), int(kept["n"])),
+    )
+    watch(2, n_cells)
     temper = documents.temper(documents.effective.words)
     prior = documents.effective.prior
     width = _OVERGROW * wanted  # also where fewer cells came out
-    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, len(cells), prior, width)
-    labels = _best(responsibility, counts.n_docs)
-    watch(3, len(cells))
-    order = merge_order(_sums(labels, sample_weight, len(cells), np.asarray(z)[: counts.n_docs]))
-    k = min(wanted, len(cells))
+    responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, n_cells, prior, width)
+    labels = _best(counts, responsibility)
+    watch(3, n_cells)
+    order = merge_order(space.label_sums(labels, sample_weight, n_cells))
+    k = min(wanted, n_cells)
     if auto:
-        k = _best_number(
-            counts, labels, order, len(cells), sample_weight, temper if documents.effective.bursty else 1.0
-        )
-    leaf, merges = cut_merges(order, len(cells), k)
+        k = _best_number(counts, labels, order, n_cells, sample_weight, temper if documents.effective.bursty else 1.0)
+    leaf, merges = cut_merges(order, n_cells, k)
     leaf, merges = _limit_depth(leaf, merges, k, max_depth)
     return leaf[labels], merges
+
+
+def _cells(space, sample_weight, wanted: int, min_leaf: int) -> tuple[np.ndarray, int]:
+    """Split the documents into cells; returns the cell of each, and their number."""
+    cells, _ = grow_cells(space, sample_weight, wanted, min_leaf=min_leaf)
+    labels = np.zeros(len(sample_weight), np.int64)
+    for number, cell in enumerate(cells):
+        labels[cell.docs] = number
+    return labels, len(cells)
 
 
 def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
@@ -107,10 +155,10 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     words, prior = effective.words, effective.prior
     responsibility, mixture = run(start, _STEPS_LEAVES, words, prior)
     responsibility, mixture = run(responsibility, _STEPS_COLD, cooled(words), prior)
-    least = min(min_leaf, max(1, counts.n_docs // (50 * n_leaves)))  # small topics may be true
+    least = min(min_leaf, max(1, counts.total_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
-        labels = _best(responsibility, counts.n_docs)
-        dead = np.flatnonzero(np.bincount(labels, minlength=n_leaves) < least)
+        labels = _best(counts, responsibility)
+        dead = np.flatnonzero(counts.add_up(np.bincount(labels, minlength=n_leaves)) < least)
         if not len(dead) or repair == _REPAIRS:
             break
         labels = np.where(np.isin(start, dead), start, labels)
@@ -123,26 +171,20 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     return mixture, cooled(words), alive
 
 
-def _best(responsibility, n_docs: int) -> np.ndarray:
-    responsibility = np.asarray(responsibility)[:n_docs]
+def _best(corpus: Corpus, responsibility) -> np.ndarray:
+    if isinstance(corpus, StreamedCorpus):
+        return most_probable(corpus, responsibility)
+    responsibility = corpus.fetch(responsibility)
     check_finite("The probabilities of the leaves (counts or weights may be too large)", responsibility)
     return responsibility.argmax(1)
 
 
-def _sums(labels, weights, n_labels: int, table) -> np.ndarray:
-    """Add up the rows of each label, dense or sparse."""
-    member = sp.csr_array(
-        (weights.astype(table.dtype), (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
-    )
-    sums = member @ table
-    return sums.toarray() if sp.issparse(sums) else sums
-
-
 def _best_number(counts: Corpus, labels, order, n_cells: int, sample_weight, temper) -> int:
     """Choose the number of leaves whose partition has the highest evidence."""
-    cells = _sums(labels, sample_weight * temper, n_cells, counts.counts)
+    cells = counts.label_sums(labels, sample_weight * temper, n_cells)
     mean = cells.sum(0) / cells.sum()
-    path = evidence_path(cells, np.bincount(labels, sample_weight, n_cells), order, float(counts.n_words), mean)
+    docs = counts.add_up(np.bincount(labels, sample_weight, n_cells))
+    path = evidence_path(cells, docs, order, float(counts.n_words), mean)
     return max(1, n_cells - int(path.argmax()))
 
 
@@ -171,8 +213,9 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
     words of its documents as they stand (repetition is what makes a subject word stand out), no document speaking
     for more than some fifty of them.
     """
-    spoken = _sums(labels, sample_weight * tempering(corpus), len(alive), corpus.counts).astype(np.float64)
-    docs, mass = np.bincount(labels, minlength=len(alive)), np.bincount(labels, sample_weight, len(alive))
+    spoken = corpus.label_sums(labels, sample_weight * tempering(corpus), len(alive)).astype(np.float64)
+    docs = corpus.add_up(np.bincount(labels, minlength=len(alive)))
+    mass = corpus.add_up(np.bincount(labels, sample_weight, len(alive)))
     groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node
     children: list[tuple[int, ...]] = [()] * len(alive)
     splits: list[int | None] = [None] * len(alive)
@@ -214,4 +257,4 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
     nodes, new = number_depth_first([describe(number) for number in range(len(groups))], root=len(groups) - 1)
     total = spoken.sum(0)
     model = None if model is None else model._replace(node=new[: len(alive)])
-    return Tree(nodes, corpus.vocabulary, new[labels], total / total.sum(), "robust", model)
+    return Tree(nodes, corpus.vocabulary, corpus.gather_docs(new[labels]), total / total.sum(), "robust", model)

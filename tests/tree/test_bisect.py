@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from hmom_jax.tree.bisect import blocks_of, grow_cells, two_means
+import hmom_jax as hm
+from hmom_jax.tree import bisect
+from hmom_jax.tree.bisect import blocks_of, two_means
+from hmom_jax.tree.space import Space
+
+
+def grow_cells(z, weights, n_cells, **options):
+    """Split points; of their corpus only the number of documents counts."""
+    return bisect.grow_cells(Space(hm.Corpus.from_counts(np.ones((len(z), 1))), z), weights, n_cells, **options)
 
 
 def clouds(seed, n_docs=300, n_groups=6, rank=8, spread=0.3):

@@ -1,0 +1,169 @@
+"""From any input to a folder of shards, with the memory of one shard where the input can be read document by document.
+
+Text is counted in one pass with all its words, whose numbers then are known; the shards are written once more with the
+words that are kept. UCI and Matrix Market files are written as they come, as long as they go by document. What else
+there is (``.npz``, svmlight, LDA-C, words in rows) is read whole.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from hmom_jax.corpus import Corpus
+from hmom_jax.errors import InputError
+from hmom_jax.io.entries import Entries
+from hmom_jax.io.lines import Problems
+from hmom_jax.io.matrix_market import read_matrix_market
+from hmom_jax.io.read import (
+    AS_THEY_STAND,
+    TEXTUAL,
+    column_names,
+    guess_format,
+    names_beside,
+    read_corpus,
+    read_documents,
+)
+from hmom_jax.io.uci import read_uci
+from hmom_jax.io.vocabulary import read_vocabulary
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS, SCRATCH, ShardWriter, read_manifest
+from hmom_jax.parallel.stream import StreamedCorpus
+from hmom_jax.progress import byte_bar
+from hmom_jax.text import choose_columns, count_blocks, frequent_words, tokenise
+
+_BY_DOCUMENT = {"uci": read_uci, "mtx": read_matrix_market}
+
+
+def write_shards(
+    source, folder, *, format: str | None = None, field: str = "text", encoding: str = "utf-8", vocabulary=None,
+    skip_bad: bool = False, progress: bool = False, n_nonzeros: int = DEFAULT_NONZEROS, **words,
+) -> Corpus:  # fmt: skip
+    r"""Write counts as shards, and open them.
+
+    Parameters
+    ----------
+    source, format, field, encoding, vocabulary, skip_bad, progress, words
+        As for :func:`~hmom_jax.read_corpus`; ``source`` may also be a :class:`~hmom_jax.Corpus`.
+    folder
+        Where to; an existing folder of shards is replaced.
+    n_nonzeros
+        Counts of a shard.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = pathlib.Path(folder, "texts.txt")
+    ...     _ = text.write_text("red apple\ngreen apple\n")
+    ...     print(write_shards(text, pathlib.Path(folder, "apples.shards"), min_df=1))
+    Corpus(2 documents, 3 words, 4 nonzeros)
+    """
+    problems = Problems(skip_bad)
+    path = source if isinstance(source, str | Path) else None
+    format = guess_format(path) if format is None and path is not None else format
+    if isinstance(vocabulary, str | Path):
+        vocabulary = read_vocabulary(vocabulary, problems)
+    if path is not None and format in TEXTUAL:
+        how = words | (AS_THEY_STAND if format == "mallet" else {})
+        with byte_bar(progress, None, "reading") as watch:
+            documents = read_documents(path, format, problems, field=field, encoding=encoding, watch=watch)
+            _write_texts(documents, folder, n_nonzeros, vocabulary, **how)
+        problems.finish()
+    elif path is not None and format in _BY_DOCUMENT and vocabulary is None:
+        writer = ShardWriter(folder, n_nonzeros)
+        with byte_bar(progress, None, "reading") as watch:
+            shape = _BY_DOCUMENT[format](path, problems, watch=watch, entries=_Spilled(writer, n_nonzeros)).shape
+        writer.finish(column_names(path, names_beside(path, problems), shape[1]))
+        problems.finish()
+    else:
+        if path is not None:
+            how = {"format": format, "field": field, "encoding": encoding, "vocabulary": vocabulary}
+            source = read_corpus(path, **how, skip_bad=skip_bad, progress=progress, **words)
+        counts = source.load().counts if isinstance(source, StreamedCorpus) else source.counts
+        writer = ShardWriter(folder, n_nonzeros)
+        writer.add(counts)
+        writer.finish(source.vocabulary)
+    return Corpus.open(folder)
+
+
+def _write_texts(
+    documents, folder, n_nonzeros, vocabulary, *, stop_words="english", min_df=5, max_df=1.0, max_words=None,
+    ngrams=1, tokeniser=tokenise,
+) -> None:  # fmt: skip
+    fixed = vocabulary is not None
+    number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
+    how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser, "size": n_nonzeros}
+    blocks = count_blocks(documents, number, grow=not fixed, **how)
+    writer = ShardWriter(folder, n_nonzeros)
+    if fixed:
+        for block in blocks:
+            writer.add(_sound(block))
+        writer.finish(number)
+        return
+    aside = Path(folder) / f"{SCRATCH}words"
+    try:
+        raw = ShardWriter(aside, n_nonzeros)
+        frequency = total = np.zeros(0)
+        for block in blocks:
+            new = (0, len(number) - len(total))  # words of this block alone
+            frequency = np.pad(frequency, new) + np.bincount(block.indices, minlength=len(number))
+            total = np.pad(total, new) + np.bincount(block.indices, block.data, minlength=len(number))
+            raw.add(block)
+        raw.finish(number)
+        shards, words, dtype = read_manifest(aside)
+        n_docs = sum(shard.n_docs for shard in shards)
+        keep = frequent_words(words, frequency, total, n_docs, min_df, max_df, max_words)
+        for shard in shards:
+            writer.add(choose_columns(shard.counts(dtype), keep))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    writer.finish(words[keep])
+
+
+class _Spilled(Entries):
+    """Entries that come by document, and go to disk as soon as there are enough."""
+
+    def __init__(self, writer: ShardWriter, size: int):
+        super().__init__()
+        self.writer, self.size = writer, size
+        self.first, self.n_spilled = 0, 0  # the first document that is not on disk; entries that are
+
+    def __len__(self):
+        return self.n_spilled + len(self.doc)
+
+    def extend(self, doc: np.ndarray, word: np.ndarray, count: np.ndarray) -> None:
+        """Add entries that have been checked."""
+        if len(doc) and doc.min() < self.first:
+            raise InputError(
+                f"Document {int(doc.min()) + 1} comes after document {self.first + 1}: sort the file by document first."
+            )
+        super().extend(doc, word, count)
+        if len(self.doc) >= self.size:
+            self._spill(int(np.frombuffer(self.doc, np.int32).max()))
+
+    def matrix(self, n_docs: int, n_words: int) -> sp.csr_array:
+        """Write what is left; the matrix that is returned has the shape alone."""
+        self._spill(n_docs, n_words)
+        return sp.csr_array((n_docs, n_words))
+
+    def _spill(self, end: int, n_words: int | None = None) -> None:
+        """Write all documents before ``end``: of that one there may be more to come."""
+        doc, word, count = self.doc, self.word, self.count
+        super().__init__()
+        parts = [np.frombuffer(part, kind) for part, kind in ((doc, np.int32), (word, np.int32), (count, np.float64))]
+        done = parts[0] < end
+        now, later = [part[done] for part in parts], [part[~done] for part in parts]
+        super().extend(*later)
+        width = max(int(now[1].max(initial=0)) + 1, n_words or 0)
+        shape = (end - self.first, width)
+        block = sp.coo_array((now[2].astype(np.float32), (now[0] - self.first, now[1])), shape=shape)
+        self.writer.add(_sound(sp.csr_array(block)))
+        self.first, self.n_spilled = end, self.n_spilled + int(done.sum())
+
+
+def _sound(counts: sp.csr_array) -> sp.csr_array:
+    """Return counts without duplicates and zeros, sorted by word."""
+    counts.sum_duplicates()
+    counts.eliminate_zeros()
+    return counts

@@ -1,0 +1,1 @@
+"""Past one device: meshes of devices, several processes, corpora on disk."""
