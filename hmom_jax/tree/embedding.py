@@ -22,8 +22,8 @@ from hmom_jax.whitening import Eigenpairs, top_eigenpairs
 BETA = 0.5
 # Coordinates are weighted by eigenvalue ** 1/4: between the bare space (0) and its principal axes (1/2).
 POWER = 0.25
-# Residuals relative to the eigenvalue: the last coordinates of many need no more, and trees stay the same to 1e-2.
-TOL = 1e-2
+# Residual relative to the eigenvalue. At 1e-2 trees are as good, but rounding (another order of documents) moves some.
+TOL = 1e-3
 _LEAST_RANK = 32
 
 
