@@ -38,7 +38,7 @@ def plot_tree(tree: Tree, n_words: int, n_inner_words: int):
     step = float(np.clip(0.85 * _LETTER * max(map(len, inner_names), default=0) + 0.2, 0.45, 1.15))
     digits = _LETTER * len(f"{max(leaf.n_docs for leaf in leaves):,}")
     left = step * levels + 0.15
-    width = left + digits + _LETTER * max(map(len, names)) + 0.3
+    width = left + digits + max(map(_width, names)) + 0.3
     figure = _figure(max(width, 3.0), _ROW * (len(leaves) + 1.1))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, max(width, 3.0)), ylim=(len(leaves) - 0.3, -1.4))  # inches across, leaves down
@@ -81,11 +81,7 @@ def plot_labels(tree: Tree, labels, n_words: int, axes=None):
         for node, name in zip(tree.nodes, names, strict=True)
     ]
 
-    # Indented by spaces, which are half as wide as letters; digits are wider.
-    room = 0.12 + max(
-        1.15 * _LETTER * len(name.strip()) + 0.55 * _LETTER * 3 * node.depth
-        for node, name in zip(tree.nodes, names, strict=True)
-    )
+    room = 0.12 + max(map(_width, names))
     if axes is None:
         cell = 0.42 if counts.size <= _MAX_NUMBERS else 0.25
         figure = _figure(
@@ -192,6 +188,14 @@ def _check_words(**numbers: int) -> None:
 def _text(axes, x, y, text, *, scale: float = 1.0, **style) -> None:
     """Write text that is only text: a dollar sign in a vocabulary starts no formula."""
     axes.text(x, y, str(text), fontsize=scale * _FONT, parse_math=False, usetex=False, **style)
+
+
+def _width(text: str) -> float:
+    """Return the width of a text in inches, and a tenth for letters that few dots per inch make wider."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    return 1.1 * text_to_path.get_text_width_height_descent(text, FontProperties(size=_FONT), ismath=False)[0] / 72
 
 
 def _tame(word: str) -> str:

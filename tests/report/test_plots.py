@@ -51,6 +51,10 @@ def overlapping(figure) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("n_leaves", [8, 32, 64])
 def test_names_in_the_dendrogram_do_not_cover_each_other(n_leaves):
+    wide = [f"{'mw'[i % 2] * (i % 9 + 3)}{i}" for i in range(300)]  # no letters are wider
+    figure = made_tree(n_leaves, 300, seed=n_leaves, vocabulary=wide).plot(n_inner_words=0)
+    drawn(figure)
+    assert all(text.get_window_extent().x1 <= figure.get_window_extent().width for text in figure.axes[0].texts)
     tree = made_tree(n_leaves, 300, seed=n_leaves)
     figure = tree.plot()
     assert overlapping(figure) == []
