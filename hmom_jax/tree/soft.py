@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from hmom_jax.assign import floor_topics, score_columns
@@ -36,8 +37,8 @@ class SoftTree(NamedTuple):
 
 def soft_assign(
     arrays: CorpusArrays,
-    topics: Float[Array, "n_words rank"],
-    weights: Float[Array, " rank"],
+    topics: Float[Array, "n_words rank"] | np.ndarray,
+    weights: Float[Array, " rank"] | np.ndarray,
     temperature: float | Float[Array, ""] = 1.0,
 ) -> Float[Array, "padded_docs rank"]:
     """Return the probability of each topic for each document, sharper the lower the temperature.
