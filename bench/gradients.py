@@ -46,7 +46,7 @@ def case(corpus: hm.Corpus, rank: int, repeats: int) -> dict:
 def main() -> None:
     """Run all ranks in both precisions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=40)
     options = parser.parse_args()
     data = hm.datasets.docstrings()
     rows, results = [], {}
