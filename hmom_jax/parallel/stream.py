@@ -217,7 +217,7 @@ class StreamedCorpus(Corpus):
         return Path(folder)
 
     @cached_property
-    def _layouts(self) -> list[tuple[slice, list[Path], object]]:
+    def _layouts(self) -> list[tuple[slice, tuple[Path, list], object]]:
         """Lay every shard out in the scratch folder; shapes are the same for all, so that they share programs."""
         capacity = geometric(max(shard.nnz for shard in self.shards))
         longest = max(1, *(shard.longest for shard in self.shards))
@@ -230,18 +230,12 @@ class StreamedCorpus(Corpus):
             by_word = counts.tocsc()
             both = fold(counts, indptr, longest), fold(by_word, by_word.indptr, self.part_rows)
             leaves, structure = jax.tree.flatten(both)
-            files = [self.folder / f"{number:05d}.{place}.npy" for place in range(len(leaves))]
-            for file, leaf in zip(files, leaves, strict=True):
-                np.save(file, leaf, allow_pickle=False)
-            layouts.append((docs, files, structure))
+            layouts.append((docs, _lay_down(self.folder / f"{number:05d}", leaves), structure))
         return layouts
 
     def _fetch_part(self, layout) -> Part:
-        docs, files, structure = layout
-        leaves = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
-        for leaf in leaves:
-            _read_ahead(leaf)
-        by_doc, by_word = jax.tree.unflatten(structure, jax.device_put(leaves))
+        docs, stored, structure = layout
+        by_doc, by_word = jax.tree.unflatten(structure, jax.device_put(_pick_up(*stored)))
         return Part(docs, by_doc, by_word, self.dtype)
 
 
@@ -256,11 +250,27 @@ for _name in ("counts", "arrays", "by_doc", "places", "squares"):
     setattr(StreamedCorpus, _name, _absent(_name))
 
 
-def _read_ahead(array: np.ndarray) -> None:
-    """Ask the system to read a mapped file now, where it can be asked."""
-    mapped = getattr(array, "_mmap", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
+def _lay_down(file: Path, arrays: list[np.ndarray]) -> tuple[Path, list]:
+    """Write arrays to one file, and say where each lies: at multiples of 64 bytes, which JAX takes over on a CPU."""
+    places, at = [], 0
+    with open(file, "wb") as out:
+        for array in arrays:
+            out.write(b"\0" * (-at % 64))
+            at += -at % 64
+            places.append((at, array.nbytes, array.dtype, array.shape))
+            out.write(np.ascontiguousarray(array).data)
+            at += array.nbytes
+    return file, places
+
+
+def _pick_up(file: Path, places: list) -> list[np.ndarray]:
+    """Map the file, and have the system read it now, where it can be asked to."""
+    with open(file, "rb") as stored:
+        mapped = mmap.mmap(stored.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_WILLNEED)
+    whole = np.frombuffer(mapped, np.uint8)
+    return [whole[at : at + size].view(dtype).reshape(shape) for at, size, dtype, shape in places]
 
 
 def open_shards(folder, scratch=None) -> StreamedCorpus:
