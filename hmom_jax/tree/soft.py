@@ -51,7 +51,7 @@ def soft_assign(
     >>> from hmom_jax import Corpus
     >>> arrays = Corpus.from_counts(np.array([[1.0, 0.0], [0.0, 1.0]])).arrays
     >>> found = soft_assign(arrays, np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.5, 0.5]))
-    >>> found[:2].round(3).tolist()
+    >>> np.asarray(found[:2], float).round(3).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     columns, bias = score_columns(jnp.asarray(topics), jnp.asarray(weights))
