@@ -162,3 +162,12 @@ def test_whole_numbers_in_floats_do_not_warn():
 def test_counts_too_large_for_the_type_are_refused():
     with pytest.raises(hm.InputError, match="finite"):
         hm.Corpus.from_counts(np.array([[1e300, 1.0], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize("scale", [1, 3, 1000])
+def test_documents_that_differ_have_different_signatures(scale):
+    every = (np.arange(1 << 12)[:, None] >> np.arange(12) & 1) * scale  # all sets of twelve words
+    signatures = hm.Corpus.from_counts(sp.csr_array(every).astype(np.float64)).signatures
+    assert len(np.unique(signatures)) == len(every)
+    again = hm.Corpus.from_counts(every[::-1].astype(np.float64)).signatures
+    np.testing.assert_array_equal(again[::-1], signatures)

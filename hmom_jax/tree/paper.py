@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
@@ -19,7 +18,7 @@ def grow_by_levels(
     ``watch`` is called after every round with the depth reached and the number of nodes so far.
     """
     growth = _Growth(corpus, sample_weight)
-    signature = _signatures(corpus)
+    signature = corpus.signatures
     widest = branching ** (depth - 1)
     slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
     most_slots = slots_for(widest, widest)
@@ -158,11 +157,3 @@ def _too_poor(corpus: Corpus, docs: np.ndarray, sample_weight: np.ndarray, signa
     if np.ptp(signature[usable]) == 0:
         return "identical documents"
     return None
-
-
-def _signatures(corpus: Corpus) -> np.ndarray:
-    """Return a number per document that is the same for equal documents and, but for chance, for no others."""
-    words = np.random.default_rng(0).integers(1, 2**62, corpus.n_words, dtype=np.uint64)
-    counts = corpus.counts
-    terms = words[counts.indices] * counts.data.astype(np.float64).view(np.uint64)  # wraps around: a hash
-    return sp.csr_array((terms, counts.indices, counts.indptr), shape=counts.shape).sum(axis=1, dtype=np.uint64)

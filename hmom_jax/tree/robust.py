@@ -27,6 +27,7 @@ _STEPS_CELLS, _STEPS_LEAVES, _STEPS_COLD, _STEPS_REPAIR = 10, 25, 5, 10
 _REPAIRS = 5
 _SPARE_WORK = 1 << 23  # nonzeros x leaves up to which idle columns cost less than another compilation
 AUTO_LEAVES = 64  # "auto" grows so many, and merges back
+_SORTED_NONZEROS = 1 << 24  # up to so many a sorted copy is cheap
 
 
 def grow_robust(
@@ -44,10 +45,10 @@ def grow_robust(
 
     Documents of weight 0 have no part in it until leaves are assigned; only the ratios of the other weights count.
     """
-    weighty = sample_weight > 0
-    grown = corpus if corpus.add_up((~weighty).sum()) == 0 else corpus.take(np.flatnonzero(weighty))
-    # The mean of huge weights would overflow.
-    weights = sample_weight[weighty] / corpus.gather(sample_weight.max(initial=0.0)).max()
+    chosen = _in_order(corpus, sample_weight)
+    grown = corpus if chosen is None else corpus.take(chosen)
+    weights = sample_weight if chosen is None else sample_weight[chosen]
+    weights = weights / corpus.gather(sample_weight.max(initial=0.0)).max()  # the mean of huge ones would overflow
     weights = weights / (corpus.add_up(weights.sum()) / grown.total_docs)
     documents = Effective.learn(grown).apply(grown)
     how = {"key": key, "sample_weight": weights, "min_leaf": min_leaf, "max_depth": max_depth, "watch": watch}
@@ -78,7 +79,11 @@ def grow_robust(
     watch(4, 2 * len(alive) - 1)
     share = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
-    labels = model.assign_effective(documents) if grown is corpus else model.assign(corpus)
+    if grown.n_docs < corpus.n_docs:
+        labels = model.assign(corpus)
+    else:
+        labels = model.assign_effective(documents)
+        labels = labels if chosen is None else labels[np.argsort(chosen)]
     if n_leaves == "auto":
         reason = "the evidence bears no more leaves"
     elif len(alive) == n_leaves:
@@ -86,6 +91,20 @@ def grow_robust(
     else:
         reason = "the largest depth is reached, or too few documents to split"
     return assemble(corpus, sample_weight, labels, share / share.sum(), merges, alive, model, reason)
+
+
+def _in_order(corpus: Corpus, sample_weight: np.ndarray) -> np.ndarray | None:
+    """Return the documents of positive weight, sorted by what they say; None for all of them as they are.
+
+    Sums in another order are rounded otherwise, and where a document stands between two cells that can end in another
+    leaf for some others. Sorted by content, the order in which documents came decides nothing. Large corpora, and those
+    on disk or on several devices, stay as they are.
+    """
+    weighty = sample_weight > 0
+    docs = np.flatnonzero(weighty)
+    if type(corpus) is Corpus and corpus.nnz <= _SORTED_NONZEROS:
+        return docs[np.lexsort((sample_weight[docs], corpus.signatures[docs]))]
+    return None if corpus.add_up((~weighty).sum()) == 0 else docs
 
 
 def plan(

@@ -77,6 +77,13 @@ def test_order_of_documents_and_words_does_not_matter(data, tree):
     assert np.mean(other.labels() != tree.labels()[docs]) < 0.01
 
 
+def test_order_of_documents_changes_not_a_bit(data, tree):
+    docs = np.random.default_rng(1).permutation(data.counts.shape[0])
+    other = hm.grow_tree(hm.Corpus.from_counts(data.counts[docs], data.vocabulary), n_leaves=8)
+    np.testing.assert_array_equal(other.labels(), tree.labels()[docs])
+    np.testing.assert_array_equal(other.model.mixture.log_ratio, tree.model.mixture.log_ratio)
+
+
 def test_every_row_twice_gives_the_same_tree(data, tree):
     twice = hm.grow_tree(hm.Corpus.from_counts(sp.vstack([data.counts, data.counts])), n_leaves=8)
     labels = twice.labels()
