@@ -15,7 +15,7 @@ import numpy as np
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
-from hmom_jax.files import atomic_file, write_text
+from hmom_jax.files import atomic_file, is_aside, write_text
 from hmom_jax.parallel.shards import checksum
 from hmom_jax.parallel.stream import StreamedCorpus
 
