@@ -66,10 +66,9 @@ class Checkpoint(NoCheckpoint):
             self._check(path, about)
             return
         there = list(self.folder.iterdir())
-        if there and not _is_checkpoint(path):
-            raise InputError(
-                f"{self.folder}: holds other files ({there[0].name!r}); give an empty folder, or a new one."
-            )
+        strange = [] if _is_checkpoint(path) else [file.name for file in there if not is_aside(file)]
+        if strange:
+            raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
         for old in sorted(there, key=lambda file: file.suffix != ".json"):  # records first: nothing must look complete
             old.unlink()
         write_text(path, json.dumps(about, indent=1) + "\n")
