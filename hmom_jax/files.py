@@ -31,6 +31,11 @@ def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         raise
 
 
+def is_aside(path: Path) -> bool:
+    """Tell whether a file is one that :func:`atomic_file` began and a killed process left."""
+    return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
 def _default_mode() -> int:
     """Permissions an ordinary new file would have (mkstemp makes private ones)."""
     mask = os.umask(0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
-from hmom_jax.files import atomic_file, write_text
+from hmom_jax.files import atomic_file, is_aside, write_text
 from hmom_jax.parallel.shards import checksum
 from hmom_jax.parallel.stream import StreamedCorpus
 
@@ -66,10 +66,9 @@ class Checkpoint(NoCheckpoint):
             self._check(path, about)
             return
         there = list(self.folder.iterdir())
-        if there and not _is_checkpoint(path):
-            raise InputError(
-                f"{self.folder}: holds other files ({there[0].name!r}); give an empty folder, or a new one."
-            )
+        strange = [] if _is_checkpoint(path) else [file.name for file in there if not is_aside(file)]
+        if strange:
+            raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
         for old in sorted(there, key=lambda file: file.suffix != ".json"):  # records first: nothing must look complete
             old.unlink()
         write_text(path, json.dumps(about, indent=1) + "\n")

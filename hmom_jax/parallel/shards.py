@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
-from hmom_jax.files import atomic_file, write_text
+from hmom_jax.files import atomic_file, is_aside, write_text
 
 FORMAT = "hmom_jax shards"
 VERSION = 1
@@ -250,6 +250,8 @@ def smallest(values: np.ndarray) -> np.ndarray:
 
 def _is_ours(path: Path) -> bool:
     number, _, part = path.name.partition(".")
-    if path.name in (_MANIFEST, _VOCABULARY) or path.name.startswith(SCRATCH):  # left by a process that was killed
+    if path.name.startswith(SCRATCH) or is_aside(path):  # left by a process that was killed
+        return True
+    if path.name in (_MANIFEST, _VOCABULARY):
         return True
     return number.isdigit() and part.removesuffix(".npy") in _PARTS

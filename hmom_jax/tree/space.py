@@ -59,6 +59,10 @@ class MeshSpace(Space):
 
     corpus: MeshCorpus
 
+    def __init__(self, corpus: MeshCorpus, z):
+        super().__init__(corpus, z)
+        self.by_part = z.reshape(corpus.mesh.size, corpus.part_rows, -1)
+
     def split(self, groups: list[np.ndarray], weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Split up to ``SLOTS`` groups of this process's documents in two, with those of other processes."""
         corpus, layouts = self.corpus, []
@@ -68,8 +72,7 @@ class MeshSpace(Space):
             layout = blocks_of(inside, corpus.part_rows, SLOTS)
             layouts.append((layout, layout.arrays(weights[first:])))
         stacked = corpus.place(tuple(np.stack(leaves) for leaves in zip(*[a for _, a in layouts], strict=True)))
-        z = self.z.reshape(corpus.mesh.size, corpus.part_rows, -1)
-        side, gain = two_means(z, *stacked, n_slots=SLOTS)
+        side, gain = two_means(self.by_part, *stacked, n_slots=SLOTS)
         side = local_part(side).reshape(len(layouts), -1)
         sides = [
             np.concatenate([side[part, layout.place[slot]] for part, (layout, _) in enumerate(layouts)])

@@ -98,6 +98,12 @@ def test_damage_is_named_and_other_folders_are_left_alone(tmp_path):
     file.write_bytes(content)
     with pytest.raises(InputError, match=r"plan\.start\.npy: missing or damaged"):
         hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds, resume=True)
+    (rounds / ".plan.json.abc.tmp").write_text("of a process that was killed")
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
+    assert not (rounds / ".plan.json.abc.tmp").exists()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / ".checkpoint.json.abc.tmp").write_text("of a process that was killed")
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=tmp_path / "begun")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.json").write_text("{}")
     with pytest.raises(InputError, match=r"notes\.json"):

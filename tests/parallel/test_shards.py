@@ -146,6 +146,7 @@ def test_a_folder_of_other_files_is_not_written_over(tmp_path):
 
 def test_writing_again_replaces_the_shards(folder):
     (folder / ".scratch-old").mkdir()
+    (folder / ".00000.data.npy.abc.tmp").write_text("of a process that was killed")
     written(folder, np.eye(3))
     assert hm.Corpus.open(folder).n_docs == 3
     assert sorted(path.name for path in folder.iterdir())[0] == "00000.data.npy"
