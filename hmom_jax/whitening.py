@@ -264,8 +264,9 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     def against(basis, block):  # one round of block Gram-Schmidt
         return block - matmul(basis, matmul(jnp.swapaxes(basis, -1, -2), block))
 
-    def orthonormal(basis, remainder):  # the second time: twice is enough, also where the remainder was only rounding
-        return orthonormalise_tall(against(basis, orthonormalise_tall(remainder)))
+    def orthonormal(basis, block):  # twice is enough, also where the first remainder was only rounding
+        block = orthonormalise_tall(against(basis, block))
+        return orthonormalise_tall(against(basis, block))
 
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
