@@ -412,6 +412,13 @@ def test_influence_tells_what_leaving_a_document_out_does(beta):
     np.testing.assert_allclose(influence[longest], little, rtol=0.01)
 
 
+def test_soft_tree_names_what_is_wrong():
+    corpus = hm.Corpus.from_counts(hm.datasets.hierarchical_topics(seed=0).counts)
+    for temperature in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="temperature must be positive"):
+            hm.soft_tree(corpus.arrays, 1, temperature)
+
+
 def test_soft_tree_becomes_the_hard_one():
     data = hm.datasets.hierarchical_topics(2)
     corpus = hm.Corpus.from_counts(data.counts.astype(np.float64))

@@ -3,7 +3,8 @@
 1. effective counts (burstiness, tempered documents); 2. one eigendecomposition of the scaled second moment without
 its diagonal; 3. best-first two-way splits in that space, to more cells than asked for; 4. a few EM steps on the
 counts; 5. cells are merged back, which gives the tree; 6. EM over all leaves; 7. leaves that lost their documents
-get back those that they started with. Nothing depends on the order of documents; the key only starts the eigensolver.
+get back those that they started with. The order of documents changes rounding at most, and in memory not even that;
+the key only starts the eigensolver.
 """
 
 import numpy as np
@@ -79,7 +80,7 @@ def grow_robust(
     watch(4, 2 * len(alive) - 1)
     share = np.exp(mixture.log_weight.astype(np.float64))
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
-    if grown.n_docs < corpus.n_docs:
+    if grown.total_docs < corpus.total_docs:  # all processes must take the same way
         labels = model.assign(corpus)
     else:
         labels = model.assign_effective(documents)
@@ -232,7 +233,8 @@ def assemble(corpus: Corpus, sample_weight, labels, weights, merges, alive, mode
     words of its documents as they stand (repetition is what makes a subject word stand out), no document speaking
     for more than some fifty of them.
     """
-    spoken = corpus.label_sums(labels, sample_weight * tempering(corpus), len(alive)).astype(np.float64)
+    largest = corpus.gather(sample_weight.max(initial=0.0)).max()  # the scale of the weights must not show in the words
+    spoken = corpus.label_sums(labels, sample_weight / largest * tempering(corpus), len(alive)).astype(np.float64)
     docs = corpus.add_up(np.bincount(labels, minlength=len(alive)))
     mass = corpus.add_up(np.bincount(labels, sample_weight, len(alive)))
     groups: list[list[int]] = [[leaf] for leaf in range(len(alive))]  # the leaves below each node

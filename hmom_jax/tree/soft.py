@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from hmom_jax.assign import floor_topics, score_columns
 from hmom_jax.corpus import CorpusArrays
 from hmom_jax.decompose.sidiwo import sidiwo
-from hmom_jax.errors import InputError, default_key
+from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.models.single_topic import single_topic_moments
 from hmom_jax.sparse_rules import transposable_product
 
@@ -54,6 +54,7 @@ def soft_assign(
     >>> np.asarray(found[:2], float).round(3).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
+    _check(arrays, temperature)
     columns, bias = score_columns(jnp.asarray(topics), jnp.asarray(weights))
     lead = transposable_product(arrays.by_doc, arrays.by_word, columns) + bias[None, :]
     return jax.nn.softmax(jnp.concatenate([jnp.zeros_like(lead[:, :1]), lead], axis=-1) / temperature, axis=-1)
@@ -96,6 +97,7 @@ def soft_tree(
     """
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
         raise InputError(f"depth must be a whole number of at least 1; got {depth!r}.")
+    _check(arrays, temperature)
     n_docs, dtype = arrays.by_doc.n_rows, arrays.by_doc.count.dtype
     weight = jnp.ones(n_docs, dtype) if membership is None else jnp.asarray(membership, dtype)
     weight = jnp.pad(weight, (0, n_docs - weight.shape[0]))
@@ -113,3 +115,11 @@ def soft_tree(
         memberships.append(jnp.stack(level, axis=1))
         topics.append(jnp.concatenate(found_topics, axis=1))
     return SoftTree(tuple(memberships), tuple(topics))
+
+
+def _check(arrays, temperature) -> None:
+    """Raise for what is no corpus, and (outside tracing) for a temperature that is not positive."""
+    if not isinstance(arrays, CorpusArrays):
+        raise InputError(f"arrays must be the arrays of a corpus (corpus.arrays); got {type(arrays).__name__}.")
+    if not is_traced(temperature) and not temperature > 0:
+        raise InputError(f"temperature must be positive; got {temperature}.")

@@ -73,7 +73,10 @@ class MeshSpace(Space):
             layouts.append((layout, layout.arrays(weights[first:])))
         stacked = corpus.place(tuple(np.stack(leaves) for leaves in zip(*[a for _, a in layouts], strict=True)))
         side, gain = two_means(self.by_part, *stacked, n_slots=SLOTS)
-        side = local_part(side).reshape(len(layouts), -1)
+        side = local_part(side)
+        if side.size != sum(layout.index.size for layout, _ in layouts):  # then they are not of these documents alone
+            raise AssertionError("the compiler has left the sides of the documents on other devices")
+        side = side.reshape(len(layouts), -1)
         sides = [
             np.concatenate([side[part, layout.place[slot]] for part, (layout, _) in enumerate(layouts)])
             for slot in range(len(groups))

@@ -37,6 +37,11 @@ def mesh_of(n: int):
     return jax.make_mesh((n,), ("docs",), axis_types=kind, devices=jax.devices()[:n])
 
 
+def some_unwanted(n_docs: int) -> np.ndarray:
+    """Return weights, zero for some documents at the beginning: of several processes only the first has any."""
+    return (np.arange(n_docs) >= n_docs // 10).astype(float)
+
+
 def over_devices(out: str, numbers: str, names: str) -> None:
     """Grow trees on meshes of several sizes; note what the programs exchange."""
     numbers = [int(number) for number in numbers.split(",")]
@@ -51,7 +56,7 @@ def over_devices(out: str, numbers: str, names: str) -> None:
 
         def call(*arguments, **static):
             text = original.lower(*arguments, **static).compile().as_text()
-            exchanged.update(f"{name}: {line}" for line in re.findall(r"= (\S+ all-(?:gather|to-all))\(", text))
+            exchanged.update(f"{name}: {kind}" for kind in re.findall(r" (all-[a-z]+)(?:-start)?\(", text))
             return original(*arguments, **static)
 
         setattr(module, name, call)
@@ -82,8 +87,12 @@ def as_process(out: str, port: str, count: str, number: str, names: str) -> None
         corpus = corpus_of(name)
         cuts = (np.arange(int(count) + 1) / int(count)) ** 1.5 * corpus.n_docs
         docs = np.arange(*cuts.astype(int)[int(number) : int(number) + 2])
-        tree = hm.grow_tree(corpus.take(docs), n_leaves=8, mesh=mesh_of(jax.device_count()))
+        here = corpus.take(docs)
+        tree = hm.grow_tree(here, n_leaves=8, mesh=mesh_of(jax.device_count()))
         found[name] = tree.labels()
+        weight = some_unwanted(corpus.n_docs)[docs]
+        weighted = hm.grow_tree(here, n_leaves=8, mesh=mesh_of(jax.device_count()), sample_weight=weight)
+        found[f"{name}-weighted"] = weighted.labels()
         found[f"{name}-topics"] = np.stack([node.topic for node in tree.nodes])
     np.savez(out, **found)
 

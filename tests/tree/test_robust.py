@@ -186,6 +186,7 @@ def test_weights_of_any_scale_give_the_same_tree(corpus, n_leaves):
     for scale in (1e-20, 0.1, 1e30):
         scaled = hm.grow_tree(corpus, n_leaves=n_leaves, sample_weight=np.full(corpus.n_docs, scale))
         np.testing.assert_array_equal(scaled.labels(), plain.labels())
+        assert [scaled.keywords(leaf) for leaf in scaled.leaves] == [plain.keywords(leaf) for leaf in plain.leaves]
 
 
 @pytest.mark.parametrize("n_leaves", [4, "auto"])
