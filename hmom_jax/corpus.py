@@ -310,19 +310,9 @@ class Corpus:
         capacity, padded = geometric(self.nnz), geometric(self.n_docs)
         stacks = n_stacks_for(padded, self.n_words, capacity)
         step = -(-padded // stacks)
-        counts = with_data(self.counts, data)
-        parts = [_columns(counts, first, first + step) for first in range(0, stacks * step, step)]
-        ends = np.cumsum([0] + [len(part.data) for part in parts])
-        indptr = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
+        indptr, indices, data = _by_columns(with_data(self.counts, data), stacks, step)
         return fold_rows(
-            np.concatenate([*indptr, ends[-1:]]),
-            parts[0].indices if stacks == 1 else np.concatenate([part.indices for part in parts]),
-            parts[0].data if stacks == 1 else np.concatenate([part.data for part in parts]),
-            capacity=capacity,
-            longest=step,
-            dtype=data.dtype,
-            snug=True,
-            stacks=stacks,
+            indptr, indices, data, capacity=capacity, longest=step, dtype=data.dtype, snug=True, stacks=stacks
         )
 
     def pad(self, values: np.ndarray) -> np.ndarray:
@@ -331,17 +321,25 @@ class Corpus:
         return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
 
 
-def _columns(counts: sp.csr_array, first: int, last: int) -> sp.csc_array:
-    """Return some rows by columns; the rows keep their numbers."""
-    indptr = counts.indptr[first : last + 1]
-    if len(indptr) < 2:
-        return sp.csc_array(counts.shape, dtype=counts.dtype)
-    here = slice(indptr[0], indptr[-1])
-    part = sp.csr_array(
-        (counts.data[here], counts.indices[here], indptr - indptr[0]), shape=(len(indptr) - 1, counts.shape[1])
-    ).tocsc()
-    part.indices += first
-    return part
+def _by_columns(counts: sp.csr_array, stacks: int, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the columns of every ``step`` rows, one stack after the other, as (indptr, row numbers, values)."""
+    if stacks == 1:
+        csc = counts.tocsc()
+        return csc.indptr, csc.indices, csc.data
+    # Into arrays made once: a list of parts would leave holes in memory as large as all of them.
+    rows, values = np.empty(counts.nnz, np.int32), np.empty(counts.nnz, counts.dtype)
+    indptr = np.zeros(stacks * counts.shape[1] + 1, np.int64)
+    for stack in range(stacks):
+        ends = counts.indptr[stack * step : (stack + 1) * step + 1]
+        if len(ends) < 2:  # the last stacks of a padded corpus may have no documents
+            indptr[stack * counts.shape[1] + 1 :] = counts.nnz
+            break
+        here = slice(ends[0], ends[-1])
+        shape = (len(ends) - 1, counts.shape[1])
+        part = sp.csr_array((counts.data[here], counts.indices[here], ends - ends[0]), shape=shape).tocsc()
+        rows[here], values[here] = part.indices + stack * step, part.data
+        indptr[stack * counts.shape[1] + 1 : (stack + 1) * counts.shape[1] + 1] = part.indptr[1:] + ends[0]
+    return indptr, rows, values
 
 
 def with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:
