@@ -5,7 +5,6 @@ words that are kept. UCI and Matrix Market files are written as they come, as lo
 there is (``.npz``, svmlight, LDA-C, words in rows) is read whole.
 """
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,7 @@ from hmom_jax.io.read import (
 )
 from hmom_jax.io.uci import read_uci
 from hmom_jax.io.vocabulary import read_vocabulary
-from hmom_jax.parallel.shards import DEFAULT_NONZEROS, SCRATCH, ShardWriter, read_manifest
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS, ShardWriter, read_manifest
 from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.progress import byte_bar
 from hmom_jax.text import choose_columns, count_blocks, frequent_words, tokenise
@@ -46,7 +45,7 @@ def write_shards(
     source, format, field, encoding, vocabulary, skip_bad, progress, words
         As for :func:`~hmom_jax.read_corpus`; ``source`` may also be a :class:`~hmom_jax.Corpus`.
     folder
-        Where to; an existing folder of shards is replaced.
+        Where to; an existing folder of shards is replaced, once all of the new ones are written.
     n_nonzeros
         Counts of a shard.
 
@@ -71,19 +70,18 @@ def write_shards(
             _write_texts(documents, folder, n_nonzeros, vocabulary, **how)
         problems.finish()
     elif path is not None and format in _BY_DOCUMENT and vocabulary is None:
-        writer = ShardWriter(folder, n_nonzeros)
-        with byte_bar(progress, None, "reading") as watch:
+        with ShardWriter(folder, n_nonzeros) as writer, byte_bar(progress, None, "reading") as watch:
             shape = _BY_DOCUMENT[format](path, problems, watch=watch, entries=_Spilled(writer, n_nonzeros)).shape
-        writer.finish(column_names(path, names_beside(path, problems), shape[1]))
+            writer.finish(column_names(path, names_beside(path, problems), shape[1]))
         problems.finish()
     else:
         if path is not None:
             how = {"format": format, "field": field, "encoding": encoding, "vocabulary": vocabulary}
             source = read_corpus(path, **how, skip_bad=skip_bad, progress=progress, **words)
         counts = source.load().counts if isinstance(source, StreamedCorpus) else source.counts
-        writer = ShardWriter(folder, n_nonzeros)
-        writer.add(counts)
-        writer.finish(source.vocabulary)
+        with ShardWriter(folder, n_nonzeros) as writer:
+            writer.add(counts)
+            writer.finish(source.vocabulary)
     return Corpus.open(folder)
 
 
@@ -95,15 +93,13 @@ def _write_texts(
     number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
     how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser, "size": n_nonzeros}
     blocks = count_blocks(documents, number, grow=not fixed, **how)
-    writer = ShardWriter(folder, n_nonzeros)
-    if fixed:
-        for block in blocks:
-            writer.add(_sound(block))
-        writer.finish(number)
-        return
-    aside = Path(folder) / f"{SCRATCH}words"
-    try:
-        raw = ShardWriter(aside, n_nonzeros)
+    with ShardWriter(folder, n_nonzeros) as writer:
+        if fixed:
+            for block in blocks:
+                writer.add(_sound(block))
+            writer.finish(number)
+            return
+        raw = ShardWriter(writer.aside / "words", n_nonzeros)
         frequency = total = np.zeros(0)
         for block in blocks:
             new = (0, len(number) - len(total))  # words of this block alone
@@ -111,14 +107,12 @@ def _write_texts(
             total = np.pad(total, new) + np.bincount(block.indices, block.data, minlength=len(number))
             raw.add(block)
         raw.finish(number)
-        shards, words, dtype = read_manifest(aside)
+        shards, words, dtype = read_manifest(raw.folder)
         n_docs = sum(shard.n_docs for shard in shards)
         keep = frequent_words(words, frequency, total, n_docs, min_df, max_df, max_words)
         for shard in shards:
             writer.add(choose_columns(shard.counts(dtype), keep))
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    writer.finish(words[keep])
+        writer.finish(words[keep])
 
 
 class _Spilled(Entries):

@@ -6,7 +6,9 @@ and for each file type, shape and checksum (CRC-32). It is written last: a folde
 """
 
 import json
+import os
 import shutil
+import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,30 +107,42 @@ class ShardWriter:
     n_nonzeros
         Counts of a shard, at most, unless a single document has more.
 
+    Files are written to a hidden folder inside, and moved to their places by :meth:`finish`: until then the shards that
+    were there before stay as they are, also where the input turns out to be no good.
+
     Examples
     --------
     >>> import tempfile, numpy as np, scipy.sparse as sp
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = ShardWriter(folder, n_nonzeros=2)
-    ...     writer.add(sp.csr_array(np.array([[1, 0], [2, 3], [0, 4]])))
-    ...     shards, _, _ = writer.finish(["a", "b"]) or read_manifest(folder)
+    ...     with ShardWriter(folder, n_nonzeros=2) as writer:
+    ...         writer.add(sp.csr_array(np.array([[1, 0], [2, 3], [0, 4]])))
+    ...         writer.finish(["a", "b"])
+    ...     shards, _, _ = read_manifest(folder)
     >>> [(shard.n_docs, shard.nnz) for shard in shards]
     [(1, 1), (1, 2), (1, 1)]
     """
 
     def __init__(self, folder, n_nonzeros: int = DEFAULT_NONZEROS):
         self.folder, self.n_nonzeros = Path(folder), n_nonzeros
+        self.is_new = not self.folder.exists()
         self.folder.mkdir(exist_ok=True)
         strange = [path.name for path in self.folder.iterdir() if not _is_ours(path)]
         if strange:
             raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
-        # First the manifest: until the new one is there, the folder must not pass for complete.
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.name != _MANIFEST):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.aside = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
         self.waiting: list[sp.csr_array] = []
         self.n_waiting = 0
         self.shards: list[dict] = []
         self.dtype = np.dtype(np.float32)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Remove what was not finished, and the folder where nothing was there before."""
+        shutil.rmtree(self.aside, ignore_errors=True)
+        if self.is_new and not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
     def add(self, counts: sp.csr_array) -> None:
         """Append documents; counts must be sorted by word, without duplicates or zeros."""
@@ -141,7 +155,7 @@ class ShardWriter:
         """Write what is left, the words and the manifest; the columns of the counts are the first words."""
         self._flush(everything=True)
         words = [str(word) for word in vocabulary]
-        write_text(self.folder / _VOCABULARY, json.dumps(words, ensure_ascii=True))
+        write_text(self.aside / _VOCABULARY, json.dumps(words, ensure_ascii=True))
         if not self.shards:
             raise InputError("The corpus is empty: there are no documents.")
         totals = {name: sum(shard[name] for shard in self.shards) for name in ("n_docs", "nnz")}
@@ -151,10 +165,22 @@ class ShardWriter:
             **totals,
             "n_words": len(words),
             "dtype": self.dtype.name,
-            "vocabulary": {"file": _VOCABULARY, "crc32": checksum(self.folder / _VOCABULARY)},
+            "vocabulary": {"file": _VOCABULARY, "crc32": checksum(self.aside / _VOCABULARY)},
             "shards": self.shards,
         }
+        self._replace_old()
         write_text(self.folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+    def _replace_old(self) -> None:
+        """Remove the shards that were there before, and move the new ones to their places."""
+        # First the manifest: until the new one is there, the folder must not pass for complete.
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.name != _MANIFEST):
+            if path != self.aside:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in self.aside.iterdir():
+            if path.is_file():
+                os.replace(path, self.folder / path.name)
+        shutil.rmtree(self.aside, ignore_errors=True)
 
     def _flush(self, everything: bool) -> None:
         """Write full shards, and at the end the last one."""
@@ -184,7 +210,7 @@ class ShardWriter:
         arrays = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int32), "data": data}
         files = {}
         for part, array in arrays.items():
-            path = self.folder / f"{name}.{part}.npy"
+            path = self.aside / f"{name}.{part}.npy"
             with atomic_file(path) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
             about = {"dtype": array.dtype.str, "shape": list(array.shape), "bytes": path.stat().st_size}

@@ -88,3 +88,27 @@ def test_the_command_line_converts_and_grows(texts, tmp_path, capsys):
     (tmp_path / "x.shards" / "00000.data.npy").unlink()
     assert main(["tree", shards, "--no-cache"]) == 2
     assert "00000.data.npy" in capsys.readouterr().err
+
+
+def test_shards_stay_until_others_can_take_their_place(texts, tmp_path):
+    folder = tmp_path / "x.shards"
+    before = write_shards(texts, folder, n_nonzeros=50).load()
+    (tmp_path / "broken.jsonl").write_text('{"text": "red"}\n{"text": \n')
+    (tmp_path / "docword.x.txt").write_text("2\n2\n2\n1 1 1\n2 nonsense 1\n")
+    (tmp_path / "empty.txt").write_text("")
+    for name in ("missing.jsonl", "broken.jsonl", "docword.x.txt", "missing.npz", "empty.txt"):
+        for where in (folder, tmp_path / "new.shards"):
+            with pytest.raises((InputError, OSError)):
+                write_shards(tmp_path / name, where, n_nonzeros=1)
+        assert not (tmp_path / "new.shards").exists()
+        check_same(hm.Corpus.open(folder), before)
+        assert not list(folder.glob(".*"))
+
+
+def test_shards_are_written_over_themselves(texts, tmp_path):
+    folder = tmp_path / "x.shards"
+    before = write_shards(texts, folder, n_nonzeros=50).load()
+    found = write_shards(folder, folder, n_nonzeros=100)
+    check_same(found, before)
+    check_same(write_shards(found, folder, n_nonzeros=30), before)
+    assert sorted({path.name[0] for path in folder.iterdir()}) == ["0", "m", "v"]
