@@ -6,6 +6,7 @@ flushed and moved into place. With several processes each one has a folder of it
 """
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,8 @@ from hmom_jax.parallel.stream import StreamedCorpus
 
 _ABOUT = "checkpoint.json"
 FORMAT, VERSION = "hmom_jax checkpoint", 1
+STAGES = ("embedding", "cells", "plan", "polish")
+_OURS = re.compile(rf"({'|'.join(STAGES)})(\.json|\.\w+\.npy)")
 
 
 class NoCheckpoint:
@@ -44,12 +47,12 @@ class Checkpoint(NoCheckpoint):
     options
         All else that the tree depends on, as plain values.
     resume
-        Go on from what is there. Otherwise it is cleared.
+        Go on from what is there. Otherwise the rounds of an earlier tree are cleared; other files are refused.
 
     Raises
     ------
     InputError
-        What is there is of another corpus or of other options, or damaged.
+        What is there is of another corpus or of other options, or damaged, or no checkpoint at all.
     """
 
     def __init__(self, folder, corpus: Corpus, options: dict, resume: bool):
@@ -65,12 +68,13 @@ class Checkpoint(NoCheckpoint):
         if resume:
             self._check(path, about)
             return
-        there = list(self.folder.iterdir())
-        strange = [] if _is_checkpoint(path) else [file.name for file in there if not is_aside(file)]
-        if strange:
-            raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
-        for old in sorted(there, key=lambda file: file.suffix != ".json"):  # records first: nothing must look complete
-            old.unlink()
+        inside = [file for file in sorted(self.folder.iterdir()) if _is_process_folder(file)]
+        old = _old_files(self.folder, inside)
+        if jax.process_count() == 1:  # several processes clear their own
+            for inner in inside:
+                old += [*_old_files(inner), inner / _ABOUT, inner]
+        for file in old:
+            file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
         write_text(path, json.dumps(about, indent=1) + "\n")
 
     @staticmethod
@@ -130,6 +134,27 @@ class Checkpoint(NoCheckpoint):
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{record}: not a checkpoint, or a damaged one ({error!r}).") from error
         return arrays
+
+
+def _old_files(folder: Path, inside=()) -> list[Path]:
+    """Return what was left of an earlier run, in the order in which it can go, but for ``checkpoint.json``: the last.
+
+    Raises where there is anything that we do not write, apart from the folders ``inside``: somebody else's files.
+    """
+    known = _is_checkpoint(folder / _ABOUT)
+    there = [file for file in sorted(folder.iterdir()) if file not in inside]
+    for file in there:
+        if not is_aside(file) and not (
+            known and (file.name == _ABOUT or _OURS.fullmatch(file.name)) and file.is_file()
+        ):
+            raise InputError(f"{folder}: holds other files ({file.name!r}); give an empty folder, or a new one.")
+    # Records first: nothing must look complete.
+    return sorted((file for file in there if file.name != _ABOUT), key=lambda file: file.suffix != ".json")
+
+
+def _is_process_folder(path: Path) -> bool:
+    name = path.name.removeprefix("process-")
+    return path.name != name and name.isdigit() and path.is_dir() and not path.is_symlink()
 
 
 def _is_checkpoint(path: Path) -> bool:
