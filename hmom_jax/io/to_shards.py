@@ -26,10 +26,10 @@ from hmom_jax.io.read import (
 )
 from hmom_jax.io.uci import read_uci
 from hmom_jax.io.vocabulary import read_vocabulary
-from hmom_jax.parallel.shards import DEFAULT_NONZEROS, ShardWriter, read_manifest
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS, ShardWriter, read_manifest, read_text_settings
 from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.progress import byte_bar
-from hmom_jax.text import choose_columns, count_blocks, frequent_words, tokenise
+from hmom_jax.text import choose_columns, count_blocks, frequent_words, text_settings, tokenise
 
 _BY_DOCUMENT = {"uci": read_uci, "mtx": read_matrix_market}
 
@@ -75,13 +75,15 @@ def write_shards(
             writer.finish(column_names(path, names_beside(path, problems), shape[1]))
         problems.finish()
     else:
+        text = getattr(source, "text", None)
         if path is not None:
+            text = read_text_settings(path) if format == "shards" else None
             how = {"format": format, "field": field, "encoding": encoding, "vocabulary": vocabulary}
             source = read_corpus(path, **how, skip_bad=skip_bad, progress=progress, **words)
         counts = source.load().counts if isinstance(source, StreamedCorpus) else source.counts
         with ShardWriter(folder, n_nonzeros) as writer:
             writer.add(counts)
-            writer.finish(source.vocabulary)
+            writer.finish(source.vocabulary, text)
     return Corpus.open(folder)
 
 
@@ -89,6 +91,9 @@ def _write_texts(
     documents, folder, n_nonzeros, vocabulary, *, stop_words="english", min_df=5, max_df=1.0, max_words=None,
     ngrams=1, tokeniser=tokenise,
 ) -> None:  # fmt: skip
+    if not isinstance(stop_words, str | None):
+        stop_words = frozenset(stop_words)  # it may be an iterator, and is asked twice
+    text = text_settings(stop_words, ngrams, tokeniser)
     fixed = vocabulary is not None
     number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
     how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser, "size": n_nonzeros}
@@ -97,7 +102,7 @@ def _write_texts(
         if fixed:
             for block in blocks:
                 writer.add(_sound(block))
-            writer.finish(number)
+            writer.finish(number, text)
             return
         raw = ShardWriter(writer.aside / "words", n_nonzeros)
         frequency = total = np.zeros(0)
@@ -112,7 +117,7 @@ def _write_texts(
         keep = frequent_words(words, frequency, total, n_docs, min_df, max_df, max_words)
         for shard in shards:
             writer.add(choose_columns(shard.counts(dtype), keep))
-        writer.finish(words[keep])
+        writer.finish(words[keep], text)
 
 
 class _Spilled(Entries):

@@ -2,7 +2,8 @@
 
 Each shard holds some documents, one after the other, as compressed sparse rows in three files: ``NNNNN.indptr.npy``,
 ``NNNNN.indices.npy`` and ``NNNNN.data.npy``. ``manifest.json`` has the format and its version, the vocabulary's file,
-and for each file type, shape and checksum (CRC-32). It is written last: a folder without it is not complete.
+how text was counted, and for each file type, shape and checksum (CRC-32). It is written last: a folder without it is
+not complete.
 """
 
 import json
@@ -18,6 +19,7 @@ import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, is_aside, write_text
+from hmom_jax.text import is_text_settings
 
 FORMAT = "hmom_jax shards"
 VERSION = 1
@@ -151,8 +153,11 @@ class ShardWriter:
         if self.n_waiting >= self.n_nonzeros:
             self._flush(everything=False)
 
-    def finish(self, vocabulary) -> None:
-        """Write what is left, the words and the manifest; the columns of the counts are the first words."""
+    def finish(self, vocabulary, text: dict | None = None) -> None:
+        """Write what is left, the words and the manifest; the columns of the counts are the first words.
+
+        ``text`` says how text was counted (:func:`hmom_jax.text.text_settings`), where there was text.
+        """
         self._flush(everything=True)
         words = [str(word) for word in vocabulary]
         write_text(self.aside / _VOCABULARY, json.dumps(words, ensure_ascii=True))
@@ -166,6 +171,7 @@ class ShardWriter:
             "n_words": len(words),
             "dtype": self.dtype.name,
             "vocabulary": {"file": _VOCABULARY, "crc32": checksum(self.aside / _VOCABULARY)},
+            **({} if text is None else {"text": text}),
             "shards": self.shards,
         }
         self._replace_old()
@@ -256,6 +262,15 @@ def read_manifest(folder) -> tuple[list[Shard], np.ndarray, np.dtype]:
             raise InputError(f"{path}: shard {shard.name!r} has no proper name.")
         shard.check_sizes()
     return shards, words, dtype
+
+
+def read_text_settings(folder) -> dict | None:
+    """Return how the text of a folder of shards was counted; None where it does not say, or where there was no text."""
+    path = Path(folder) / _MANIFEST
+    text = json.loads(path.read_text(encoding="utf-8")).get("text")
+    if text is not None and not is_text_settings(text):
+        raise InputError(f"{path}: the settings for reading text are not as expected.")
+    return text
 
 
 def checksum(path) -> int:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus, sums_by_label, with_data
 from hmom_jax.errors import InputError
-from hmom_jax.parallel.shards import SCRATCH, Shard, read_manifest
+from hmom_jax.parallel.shards import SCRATCH, Shard, read_manifest, read_text_settings
 from hmom_jax.sparse import FoldedRows, fold_rows, geometric
 
 
@@ -59,8 +59,11 @@ def pad_rows(values: np.ndarray, n_rows: int, dtype) -> np.ndarray:
 class StreamedCorpus(Corpus):
     """Word counts in a folder of shards; made by :meth:`Corpus.open`.
 
-    Has all that a robust tree asks of a corpus, but no ``counts`` and no ``arrays``.
+    Has all that a robust tree asks of a corpus, but no ``counts`` and no ``arrays``. ``text`` says how text was counted
+    (:func:`hmom_jax.text.text_settings`); None where there was none.
     """
+
+    text: dict | None = None
 
     def __init__(self, shards: list[Shard], vocabulary: np.ndarray, dtype, scratch: Path, function=None, docs=None):
         self.vocabulary = vocabulary
@@ -107,7 +110,7 @@ class StreamedCorpus(Corpus):
     def _like(self, **changed) -> "StreamedCorpus":
         kept = {"shards": self.shards, "function": self.function, "docs": self.docs} | changed
         new = StreamedCorpus(vocabulary=self.vocabulary, dtype=self._dtype, scratch=self.scratch, **kept)
-        new._verified = self._verified
+        new._verified, new.text = self._verified, self.text
         return new
 
     @property
@@ -277,4 +280,6 @@ def open_shards(folder, scratch=None) -> StreamedCorpus:
     """Open a folder of shards; see :meth:`Corpus.open`."""
     shards, words, dtype = read_manifest(folder)
     scratch = Path(folder if scratch is None else scratch)
-    return StreamedCorpus(shards, words, jax.dtypes.canonicalize_dtype(dtype), scratch)
+    corpus = StreamedCorpus(shards, words, jax.dtypes.canonicalize_dtype(dtype), scratch)
+    corpus.text = read_text_settings(folder)
+    return corpus

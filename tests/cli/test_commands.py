@@ -87,6 +87,36 @@ def test_phrases_and_stop_words_of_a_tree_are_used_again(folder, capsys):
     assert [int(line) for line in capsys.readouterr().out.splitlines()] == tree.labels().tolist()
 
 
+def test_trees_of_shards_know_how_their_text_was_counted(folder, capsys):
+    (folder / "stop.txt").write_text("oven\n")
+    options = ["--ngrams", "2", "--stop-words", "stop.txt", "--min-df", "2", "--quiet"]
+    assert cli.main(["convert", "articles.jsonl", "a.shards", *options]) == 0
+    assert cli.main(["convert", "a.shards", "b.shards", "--quiet"]) == 0
+    for shards in ("a.shards", "b.shards"):
+        assert cli.main(["tree", shards, "--leaves", "4", "--save", "a.hmom", "--quiet"]) == 0
+        tree = hm.load_tree("a.hmom")
+        assert tree.metadata["text"] == {"stop_words": ["oven"], "ngrams": 2}
+        capsys.readouterr()
+        assert cli.main(["assign", "a.hmom", "articles.jsonl", "--quiet"]) == 0
+        said = capsys.readouterr()
+        assert [int(line) for line in said.out.splitlines()] == tree.labels().tolist()
+        assert said.err == ""
+
+
+def test_trees_of_counts_say_that_they_do_not_know_text(folder, capsys):
+    assert cli.main(["convert", "docword.kos.txt", "k.shards", "--quiet"]) == 0
+    assert cli.main(["convert", "articles.jsonl", "text.shards", "--quiet"]) == 0
+    for counts in ("docword.kos.txt", "k.shards"):
+        assert cli.main(["tree", counts, "--leaves", "4", "--save", "a.hmom", "--quiet"]) == 0
+        assert "text" not in hm.load_tree("a.hmom").metadata
+        capsys.readouterr()
+        for same in ("docword.kos.txt", "text.shards"):
+            assert cli.main(["assign", "a.hmom", same, "--quiet"]) == 0
+            assert capsys.readouterr().err == ""
+        assert cli.main(["assign", "a.hmom", "new.jsonl", "--quiet"]) == 0
+        assert "hmom: warning: a.hmom was grown from counts" in capsys.readouterr().err
+
+
 def test_what_goes_on_is_told_on_standard_error(folder, capsys):
     assert cli.main(["tree", "articles.jsonl", "--leaves", "4"]) == 0
     error = capsys.readouterr().err

@@ -112,6 +112,7 @@ def test_missing_parts_are_named(folder):
         (lambda about: about.update(n_words=3), "do not fit"),
         (lambda about: about["shards"][0].update(name="../00000"), "proper name"),
         (lambda about: about.pop("shards"), "damaged"),
+        (lambda about: about.update(text={"stop_words": 3, "ngrams": 1}), "settings for reading text"),
         (lambda about: about["shards"][1].update(n_docs=10**6), "not those of the manifest"),
     ],
 )
