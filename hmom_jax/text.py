@@ -121,10 +121,7 @@ def count_words(
     """
     if isinstance(texts, str):
         raise InputError("texts must be a list (or iterator) of strings, one per document; got one string.")
-    if ngrams < 1:
-        raise InputError(f"ngrams must be at least 1; got {ngrams}.")
-    if max_words is not None and max_words < 1:
-        raise InputError(f"max_words must be at least 1; got {max_words}.")
+    check_limits(ngrams, max_words)
     fixed = vocabulary is not None
     number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
     how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser}
@@ -139,6 +136,14 @@ def count_words(
     total = np.bincount(counts.indices, counts.data, minlength=len(words))
     keep = frequent_words(words, frequency, total, counts.shape[0], min_df, max_df, max_words)
     return choose_columns(counts, keep), words[keep]
+
+
+def check_limits(ngrams: int, max_words: int | None) -> None:
+    """Raise where these are no numbers of words."""
+    if ngrams < 1:
+        raise InputError(f"ngrams must be at least 1; got {ngrams}.")
+    if max_words is not None and max_words < 1:
+        raise InputError(f"max_words must be at least 1; got {max_words}.")
 
 
 def count_blocks(

@@ -125,7 +125,9 @@ class ShardWriter:
     """
 
     def __init__(self, folder, n_nonzeros: int = DEFAULT_NONZEROS):
-        self.folder, self.n_nonzeros = Path(folder), n_nonzeros
+        if isinstance(n_nonzeros, bool) or not isinstance(n_nonzeros, int | np.integer) or n_nonzeros < 1:
+            raise InputError(f"n_nonzeros must be a whole number of at least 1; got {n_nonzeros!r}.")
+        self.folder, self.n_nonzeros = Path(folder), int(n_nonzeros)
         self.is_new = not self.folder.exists()
         self.folder.mkdir(exist_ok=True)
         strange = [path.name for path in self.folder.iterdir() if not _is_ours(path)]

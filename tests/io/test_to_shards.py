@@ -112,3 +112,38 @@ def test_shards_are_written_over_themselves(texts, tmp_path):
     check_same(found, before)
     check_same(write_shards(found, folder, n_nonzeros=30), before)
     assert sorted({path.name[0] for path in folder.iterdir()}) == ["0", "m", "v"]
+
+
+def test_strings_and_corpora_are_sources_too(texts, tmp_path):
+    lines = texts.read_text().splitlines()
+    expected = read_corpus(lines, ngrams=2)
+    for source in (lines, iter(lines), texts):
+        found = write_shards(source, tmp_path / "x.shards", n_nonzeros=50, ngrams=2)
+        check_same(found, expected)
+        assert len(found.shards) > 3
+        assert found.text == {"stop_words": "english", "ngrams": 2}
+    chosen = write_shards(expected, tmp_path / "y.shards", vocabulary=["apple", "nowhere"])
+    check_same(chosen, expected.with_vocabulary(["apple", "nowhere"]))
+    chosen = write_shards(found, tmp_path / "y.shards", vocabulary=["apple", "nowhere"])
+    check_same(chosen, expected.with_vocabulary(["apple", "nowhere"]))
+    assert chosen.text == found.text
+    with pytest.raises(InputError, match="Document 1 is not text"):
+        write_shards(iter([3]), tmp_path / "z.shards")
+
+
+@pytest.mark.parametrize("name", ["texts.txt", "docword.x.txt", "x.npz"])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"max_words": -3}, "max_words must be at least 1; got -3"),
+        ({"ngrams": 0}, "ngrams must be at least 1; got 0"),
+        ({"n_nonzeros": 0}, "n_nonzeros must be a whole number of at least 1; got 0"),
+        ({"max_word": 5}, "max_word"),
+    ],
+)
+def test_wrong_options_are_refused_whatever_the_input(texts, tmp_path, name, option, message):
+    if name != texts.name:
+        write_counts(read_corpus(texts), tmp_path / name)
+    with pytest.raises((InputError, TypeError), match=message):
+        write_shards(tmp_path / name, tmp_path / "x.shards", **option)
+    assert not (tmp_path / "x.shards").exists()
