@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 import scipy.sparse as sp
 
@@ -150,6 +151,9 @@ class ShardWriter:
 
     def add(self, counts: sp.csr_array) -> None:
         """Append documents; counts must be sorted by word, without duplicates or zeros."""
+        # The files do not tell: they hold whole numbers as such. Integers become the default float, as in a corpus.
+        kind = counts.dtype if counts.dtype.kind == "f" else jax.dtypes.canonicalize_dtype(float)
+        self.dtype = np.promote_types(self.dtype, kind)
         self.waiting.append(counts)
         self.n_waiting += counts.nnz
         if self.n_waiting >= self.n_nonzeros:
@@ -213,8 +217,6 @@ class ShardWriter:
     def _write(self, counts: sp.csr_array) -> None:
         name = f"{len(self.shards):05d}"
         data = smallest(counts.data)
-        if data.dtype == np.float64:
-            self.dtype = data.dtype
         arrays = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int32), "data": data}
         files = {}
         for part, array in arrays.items():

@@ -147,3 +147,17 @@ def test_wrong_options_are_refused_whatever_the_input(texts, tmp_path, name, opt
     with pytest.raises((InputError, TypeError), match=message):
         write_shards(tmp_path / name, tmp_path / "x.shards", **option)
     assert not (tmp_path / "x.shards").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Many values are not whole")
+@pytest.mark.parametrize("value", [1, 0.5, 2**40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_type_of_the_counts_is_kept(tmp_path, x64, dtype, value):
+    corpus = hm.Corpus.from_counts(value * np.eye(3, dtype=dtype))
+    found = write_shards(corpus, tmp_path / "x.shards", n_nonzeros=1)
+    assert found.dtype == found.load().dtype == corpus.dtype == dtype
+    check_same(found, corpus)
+
+
+def test_text_has_the_default_type(texts, tmp_path, dtype):
+    assert write_shards(texts, tmp_path / "x.shards").dtype == read_corpus(texts).dtype == dtype
