@@ -67,7 +67,7 @@ class Shard:
             path = self.path(part)
             if not path.is_file():
                 raise InputError(f"{path}: this part of the shards is missing; write the folder anew.")
-            size, expected = path.stat().st_size, int(about["bytes"])
+            size, expected = path.stat().st_size, about["bytes"]
             if size != expected:
                 raise InputError(f"{path}: {expected} bytes were written, {size} are there: cut off or replaced.")
 
@@ -249,7 +249,7 @@ def read_manifest(folder) -> tuple[list[Shard], np.ndarray, np.dtype]:
         shards = [
             Shard(
                 folder, str(shard["name"]), int(shard["n_docs"]), int(shard["nnz"]), n_words, int(shard["longest"]),
-                {part: shard["files"][part] for part in _PARTS},
+                {part: _about_file(shard["files"][part]) for part in _PARTS},
             )
             for shard in about["shards"]
         ]  # fmt: skip
@@ -266,6 +266,14 @@ def read_manifest(folder) -> tuple[list[Shard], np.ndarray, np.dtype]:
             raise InputError(f"{path}: shard {shard.name!r} has no proper name.")
         shard.check_sizes()
     return shards, words, dtype
+
+
+def _about_file(about: dict) -> dict:
+    """Return what the manifest says of a file, seen to have what is asked of it later."""
+    for name in ("bytes", "crc32"):
+        if type(about[name]) is not int:
+            raise ValueError(f"{name} is {about[name]!r}")
+    return about
 
 
 def read_text_settings(folder) -> dict | None:
