@@ -1,6 +1,6 @@
 """Checkpoints of a tree that grows: what each round found, so that a run that was cut short goes on from there.
 
-A folder holds ``checkpoint.json``, which says what is being grown (corpus, options, version), and for each round that
+A folder holds ``checkpoint.json``, which says what is being grown (corpus, options, release), and for each round that
 is complete some ``.npy`` files and, written last, ``ROUND.json`` with their checksums. All files are written aside,
 flushed and moved into place. With several processes each one has a folder of its own inside.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+import hmom_jax
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, is_aside, write_text
@@ -62,7 +63,8 @@ class Checkpoint(NoCheckpoint):
             self.folder = self.folder / f"process-{jax.process_index()}"
             self.folder.mkdir(exist_ok=True)
         about = {"format": FORMAT, "version": VERSION, "processes": jax.process_count()}
-        about |= {"corpus": fingerprint(corpus), **options}
+        about |= {"hmom_jax": hmom_jax.__version__, "corpus": fingerprint(corpus), "dtype": np.dtype(corpus.dtype).name}
+        about |= options
         about = json.loads(json.dumps(about))  # as it will be read
         path = self.folder / _ABOUT
         if resume:
@@ -86,6 +88,13 @@ class Checkpoint(NoCheckpoint):
             before = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise InputError(f"{path}: this is not a checkpoint ({error}).") from error
+        release = before.get("hmom_jax") if isinstance(before, dict) else None
+        if _is_checkpoint(path) and release != about["hmom_jax"]:  # rounds of two releases need not fit together
+            by = "an earlier hmom_jax" if release is None else f"hmom_jax {release}"
+            raise InputError(
+                f"{path}: the checkpoint was begun by {by}, and this is {about['hmom_jax']}. Go on with the release "
+                "that it was begun with, or leave out resume to begin anew."
+            )
         for name in about:
             if not isinstance(before, dict) or before.get(name) != about[name]:
                 was = before.get(name) if isinstance(before, dict) else None

@@ -87,6 +87,27 @@ def test_another_corpus_or_option_is_refused(tmp_path):
         hm.grow_tree(corpus, depth=1, checkpoint=how["checkpoint"])
 
 
+def test_another_release_or_type_is_refused(tmp_path, monkeypatch):
+    corpus = corpus_of("synthetic")
+    how = {"n_leaves": 2, "checkpoint": tmp_path / "rounds"}
+    hm.grow_tree(corpus, **how)
+    with monkeypatch.context() as patch:
+        patch.setattr(hm, "__version__", "99.0")
+        with pytest.raises(InputError, match=r"begun by hmom_jax \S+, and this is 99\.0"):
+            hm.grow_tree(corpus, **how, resume=True)
+    with jax.enable_x64(True):
+        double = hm.io.write_shards(hm.Corpus.from_counts(corpus.counts.astype(float)), tmp_path / "x.shards")
+        assert double.dtype == np.float64
+        hm.grow_tree(double, **how)
+    with pytest.raises(InputError, match="dtype was 'float64', and is 'float32' now"):
+        hm.grow_tree(hm.Corpus.open(tmp_path / "x.shards"), **how, resume=True)
+    about = json.loads((how["checkpoint"] / "checkpoint.json").read_text())
+    del about["hmom_jax"]
+    (how["checkpoint"] / "checkpoint.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match="an earlier hmom_jax"):
+        hm.grow_tree(corpus, **how, resume=True)
+
+
 def test_damage_is_named_and_other_folders_are_left_alone(tmp_path):
     corpus, rounds = corpus_of("synthetic"), tmp_path / "rounds"
     hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
