@@ -10,6 +10,7 @@ from hmom_jax.cli.machine import is_out_of_memory, use_compilation_cache
 from hmom_jax.errors import BrokenLineError, InputError
 from hmom_jax.io.read import FORMATS
 from hmom_jax.io.write import WRITABLE
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS
 from hmom_jax.stop_words import STOP_WORDS
 
 DONE, WRONG_INPUT, OUT_OF_MEMORY, PEER_LOST, INTERRUPTED = 0, 2, 3, 4, 130
@@ -37,7 +38,7 @@ EXAMPLES = {
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",
-        "hmom convert articles.jsonl.gz articles.shards",
+        "hmom convert articles.jsonl.gz articles.shards --shard-size 500000",
         "hmom convert articles.hmom articles.nwk",
     ],
     "bench": ["hmom bench articles.jsonl.gz --leaves 4 --repeats 1 --json speed.json"],
@@ -124,6 +125,11 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
     tree.add_argument("--checkpoint", metavar="FOLDER", help="keep what each round found (not with --depth)")
+    tree.add_argument(
+        "--scratch",
+        metavar="FOLDER",
+        help="where large temporary files go while a tree of NAME.shards grows on disk (default: inside it)",
+    )
     tree.add_argument("--resume", action="store_true", help="go on after the last complete round in --checkpoint")
     tree.add_argument(
         "--distributed",
@@ -159,6 +165,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_input(convert)
     convert.add_argument("output", metavar="OUT", help="where to write")
+    convert.add_argument(
+        "--shard-size",
+        type=_positive,
+        default=DEFAULT_NONZEROS,
+        metavar="N",
+        help=f"counts in a shard of NAME.shards; several processes need a shard each (default: {DEFAULT_NONZEROS})",
+    )
     _add_text(convert)
 
     bench = add("bench", commands.bench, "time trees on this machine, beside other tools")

@@ -69,8 +69,16 @@ def tree(options) -> None:
     tokeniser = excerpts if options.html else tokenise
     corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab, tokeniser=tokeniser)
     text = settings_of(options.input, options.format, **how)
+    if options.scratch is not None:
+        if not isinstance(corpus, StreamedCorpus):
+            raise InputError("--scratch is for counts that stay on disk: hmom convert INPUT NAME.shards writes them.")
+        if not Path(options.scratch).is_dir():
+            raise InputError(f"--scratch: there is no folder {options.scratch}.")
+        corpus.scratch = Path(options.scratch)
     if how_many > 1:
         corpus = own_part(corpus, how_many)
+    elif options.method == "paper" or (options.method is None and options.depth is not None):
+        corpus = _in_memory(corpus)
     work.read(corpus)
     with watch_peers(how_many, options.checkpoint):
         grown = work.grow(
@@ -124,7 +132,7 @@ def bench(options) -> None:
         data = datasets.docstrings()
         corpus, labels = Corpus.from_counts(data.counts, data.vocabulary), data.labels
     else:
-        corpus = _read(options, work)
+        corpus = _in_memory(_read(options, work))
     work.read(corpus)
     found = measure(corpus, labels, options.leaves, options.repeats, work.say)
     if options.json == "-":
@@ -162,10 +170,11 @@ def convert(options) -> None:
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     how |= {**_limits(options), "vocabulary": options.vocab}
     if options.output.endswith(ENDING):
+        how |= {"n_nonzeros": options.shard_size}
         corpus = write_shards(options.input, options.output, **_reading(options, work), **how)
     else:
         corpus = _read(options, work, **how)
-        write_counts(corpus.load() if isinstance(corpus, StreamedCorpus) else corpus, options.output)
+        write_counts(_in_memory(corpus), options.output)
     work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
 
 
@@ -260,6 +269,11 @@ def _size(options) -> dict:
 
 def _read(options, work: _Work, **how) -> Corpus:
     return read_corpus(options.input, **_reading(options, work), **how)
+
+
+def _in_memory(corpus: Corpus) -> Corpus:
+    """Return a corpus for what cannot be done on disk."""
+    return corpus.load() if isinstance(corpus, StreamedCorpus) else corpus
 
 
 def _reading(options, work: _Work) -> dict:

@@ -81,8 +81,16 @@ class StreamedCorpus(Corpus):
 
     def part(self, number: int, n_parts: int) -> "StreamedCorpus":
         """Return one of ``n_parts`` runs of shards, of about as many nonzeros each: a process's own documents."""
-        if not 0 <= number < n_parts or n_parts > len(self.shards) or self.docs is not None:
-            raise InputError(f"There are {len(self.shards)} shards; part {number} of {n_parts} cannot be had.")
+        if not 0 <= number < n_parts:
+            raise InputError(f"Parts are numbered from 0 to {n_parts - 1}; got {number}.")
+        if self.docs is not None:
+            raise InputError("Documents that were taken out of shards have no parts: take from the part instead.")
+        if n_parts > len(self.shards):
+            there = "There is 1 shard" if len(self.shards) == 1 else f"There are {len(self.shards)} shards"
+            raise InputError(
+                f"{there}; {n_parts} parts cannot be had of them: write the shards again, smaller ones "
+                "(hmom convert --shard-size N, write_shards(n_nonzeros=N))."
+            )
         ends = np.cumsum([shard.nnz for shard in self.shards])
         goals = np.searchsorted(ends, np.arange(1, n_parts) / n_parts * ends[-1])
         cuts = [0]
@@ -214,7 +222,8 @@ class StreamedCorpus(Corpus):
             folder = tempfile.mkdtemp(dir=self.scratch, prefix=SCRATCH)
         except OSError as error:
             raise InputError(
-                f"{self.scratch}: no scratch folder can be made here ({error.strerror}); give another by scratch=."
+                f"{self.scratch}: no scratch folder can be made here ({error.strerror}); give another by scratch= "
+                "(--scratch)."
             ) from error
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)  # Windows keeps files that are still mapped
         return Path(folder)

@@ -117,6 +117,42 @@ def test_trees_of_counts_say_that_they_do_not_know_text(folder, capsys):
         assert "hmom: warning: a.hmom was grown from counts" in capsys.readouterr().err
 
 
+def test_shards_have_the_size_that_is_asked_for(folder, capsys):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    assert len(hm.Corpus.open("a.shards").shards) == 1
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--shard-size", "100", "--quiet"]) == 0
+    shards = hm.Corpus.open("a.shards").shards
+    assert len(shards) > 3
+    assert max(shard.nnz for shard in shards) <= 100
+
+
+def test_what_needs_memory_loads_shards(folder, capsys):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    printed = []
+    for name in ("articles.jsonl", "a.shards"):
+        assert cli.main(["tree", name, "--depth", "2", "--json", "--quiet"]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+    assert printed[0] == printed[1]
+    assert cli.main(["bench", "a.shards", "--leaves", "2", "--repeats", "1", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 120
+
+
+def test_scratch_goes_where_it_is_told(folder, capsys, monkeypatch):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    (folder / "fast").mkdir()
+    seen, lay_down = [], hm.parallel.stream._lay_down
+    monkeypatch.setattr(
+        "hmom_jax.parallel.stream._lay_down", lambda file, *a: (seen.append(file), lay_down(file, *a))[1]
+    )
+    assert cli.main(["tree", "a.shards", "--leaves", "2", "--scratch", "fast", "--quiet"]) == 0
+    assert {file.parent.parent.name for file in seen} == {"fast"}
+    capsys.readouterr()
+    assert cli.main(["tree", "a.shards", "--scratch", "nowhere", "--quiet"]) == 2
+    assert "there is no folder nowhere" in capsys.readouterr().err
+    assert cli.main(["tree", "articles.jsonl", "--scratch", "fast", "--quiet"]) == 2
+    assert "NAME.shards" in capsys.readouterr().err
+
+
 def test_what_goes_on_is_told_on_standard_error(folder, capsys):
     assert cli.main(["tree", "articles.jsonl", "--leaves", "4"]) == 0
     error = capsys.readouterr().err

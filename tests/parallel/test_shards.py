@@ -64,8 +64,12 @@ def test_parts_are_the_documents_of_processes(folder):
     parts = [corpus.part(number, 3) for number in range(3)]
     joined = sp.vstack([part.load().counts for part in parts])
     np.testing.assert_array_equal(joined.toarray(), corpus.load().counts.toarray())
-    with pytest.raises(InputError, match="cannot be had"):
+    with pytest.raises(InputError, match="100 parts cannot be had of them.*--shard-size"):
         corpus.part(0, 100)
+    with pytest.raises(InputError, match="from 0 to 2; got 3"):
+        corpus.part(3, 3)
+    with pytest.raises(InputError, match="no parts"):
+        corpus.take(np.arange(3)).part(0, 1)
 
 
 def test_whole_counts_take_a_byte_and_others_what_they_need(tmp_path):
