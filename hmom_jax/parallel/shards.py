@@ -9,7 +9,6 @@ not complete.
 import json
 import os
 import shutil
-import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, is_aside, write_text
+from hmom_jax.parallel.scratch import OWNER, SCRATCH, has_owner, is_abandoned, make_scratch
 from hmom_jax.text import is_text_settings
 
 FORMAT = "hmom_jax shards"
@@ -29,7 +29,6 @@ ENDING = ".shards"
 DEFAULT_NONZEROS = 1 << 21
 _MANIFEST, _VOCABULARY = "manifest.json", "vocabulary.json"
 _PARTS = ("indptr", "indices", "data")
-SCRATCH = ".scratch-"  # what names of scratch folders begin with
 _CHUNK = 1 << 22
 
 
@@ -134,7 +133,7 @@ class ShardWriter:
         strange = [path.name for path in self.folder.iterdir() if not _is_ours(path)]
         if strange:
             raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
-        self.aside = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
+        self.aside = make_scratch(self.folder)
         self.waiting: list[sp.csr_array] = []
         self.n_waiting = 0
         self.shards: list[dict] = []
@@ -187,10 +186,12 @@ class ShardWriter:
         """Remove the shards that were there before, and move the new ones to their places."""
         # First the manifest: until the new one is there, the folder must not pass for complete.
         for path in sorted(self.folder.iterdir(), key=lambda path: path.name != _MANIFEST):
-            if path != self.aside:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if not path.is_dir():
+                path.unlink()
+            elif not has_owner(path) or is_abandoned(path):  # another process may be at work in it
+                shutil.rmtree(path)
         for path in self.aside.iterdir():
-            if path.is_file():
+            if path.is_file() and path.name != OWNER:
                 os.replace(path, self.folder / path.name)
         shutil.rmtree(self.aside, ignore_errors=True)
 

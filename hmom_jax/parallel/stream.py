@@ -7,7 +7,6 @@ copies, the next shard being read while the current one computes.
 
 import mmap
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,8 @@ import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus, sums_by_label, with_data
 from hmom_jax.errors import InputError
-from hmom_jax.parallel.shards import SCRATCH, Shard, read_manifest, read_text_settings
+from hmom_jax.parallel.scratch import make_scratch
+from hmom_jax.parallel.shards import Shard, read_manifest, read_text_settings
 from hmom_jax.sparse import FoldedRows, fold_rows, geometric
 
 
@@ -217,16 +217,19 @@ class StreamedCorpus(Corpus):
 
     @cached_property
     def folder(self) -> Path:
-        """A folder of our own for large temporary files; it goes when the corpus does."""
+        """A folder of our own for large temporary files; it goes when the corpus does.
+
+        What a killed process of this machine left beside it goes too.
+        """
         try:
-            folder = tempfile.mkdtemp(dir=self.scratch, prefix=SCRATCH)
+            folder = make_scratch(self.scratch)
         except OSError as error:
             raise InputError(
                 f"{self.scratch}: no scratch folder can be made here ({error.strerror}); give another by scratch= "
                 "(--scratch)."
             ) from error
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)  # Windows keeps files that are still mapped
-        return Path(folder)
+        return folder
 
     @cached_property
     def _layouts(self) -> list[tuple[slice, tuple[Path, list], object]]:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -347,6 +348,31 @@ def test_ctrl_c_leaves_quietly_and_no_half_files(folder):
         assert process.wait(timeout=60) == 130
     assert not (folder / "a.hmom").exists()
     assert not (folder / "cache").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that asks a process to end")
+def test_a_terminated_command_takes_its_scratch_along(folder):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    with _start("tree a.shards --no-cache --quiet", folder, subprocess.DEVNULL, folder / "cache") as process:
+        deadline = time.monotonic() + 100
+        while not list(folder.glob("a.shards/.scratch-*/0*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 143
+    assert not list(folder.glob("a.shards/.*"))
+
+
+def test_signals_are_left_alone_by_threads_and_given_back(folder, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    codes = []
+    convert = lambda: codes.append(cli.main(["convert", "articles.jsonl", "a.npz", "--quiet"]))
+    worker = threading.Thread(target=convert)
+    worker.start()
+    worker.join()
+    convert()
+    assert codes == [0, 0]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 # Jobs in the background of a script are started deaf to Ctrl-C, and pass that on: the command gets its ears back.

@@ -1,7 +1,10 @@
 """Counts in a folder: written, read back, damaged."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import scipy.sparse as sp
 
 import hmom_jax as hm
 from hmom_jax.errors import InputError
+from hmom_jax.parallel.scratch import OWNER, make_scratch
 from hmom_jax.parallel.shards import ShardWriter, read_manifest
 from tests.helpers import random_corpus
 
@@ -182,3 +186,33 @@ def test_scratch_goes_with_the_corpus(folder):
     del corpus
     assert not scratch.exists()
     shutil.rmtree(folder)
+
+
+def _left_behind(parent, name, **owner):
+    """Make a scratch folder as if by another process."""
+    folder = make_scratch(parent)
+    about = json.loads((folder / OWNER).read_text()) | owner
+    (folder / OWNER).write_text(json.dumps(about))
+    (folder / "00000").write_text("counts")
+    return folder.rename(parent / f".scratch-{name}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="nobody can be asked there")
+def test_scratch_of_processes_that_are_no_more_is_removed(folder):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    _left_behind(folder, "elsewhere", pid=gone.pid, host="elsewhere")
+    _left_behind(folder, "container", pid=gone.pid, space="pid:[1]")
+    _left_behind(folder, "alive", pid=os.getppid())
+    _left_behind(folder, "nonsense", pid="x")
+    (folder / ".scratch-unknown").mkdir()
+    _left_behind(folder, "gone", pid=gone.pid)
+    corpus = hm.Corpus.open(folder)
+    before = {path.name for path in folder.glob(".scratch-*")}
+    assert len(before) == 6
+    own = corpus.folder.name
+    assert {path.name for path in folder.glob(".scratch-*")} == before - {".scratch-gone"} | {own}
+    written(folder, np.eye(3))  # whoever may be at work is left alone
+    left = {path.name for path in folder.glob(".scratch-*")}
+    assert left == {own, ".scratch-elsewhere", ".scratch-container", ".scratch-alive"}
+    assert not (folder / OWNER).exists()
