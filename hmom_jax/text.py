@@ -13,6 +13,7 @@ from hmom_jax.progress import track
 from hmom_jax.stop_words import STOP_WORDS
 
 _TOKEN = re.compile(r"[^\W\d_]{3,}")
+_LONGEST_PHRASE = 10  # that a file may ask for
 ENGLISH_STOP_WORDS = STOP_WORDS["english"]
 
 
@@ -44,6 +45,29 @@ def resolve_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]
     if unknown:
         raise InputError(f"There are stop words for {', '.join(STOP_WORDS)}; got {unknown[0]!r}.")
     return frozenset().union(*(STOP_WORDS[name] for name in names))
+
+
+def text_settings(stop_words, ngrams: int, tokeniser: Callable = tokenise) -> dict | None:
+    """Return how text is counted as plain values, to be kept with counts and trees; None where values cannot say it.
+
+    Examples
+    --------
+    >>> text_settings({"und", "der"}, 2)
+    {'stop_words': ['der', 'und'], 'ngrams': 2}
+    """
+    if tokeniser is not tokenise or ngrams > _LONGEST_PHRASE:
+        return None
+    plain = stop_words is None or isinstance(stop_words, str)
+    return {"stop_words": stop_words if plain else sorted(map(str, stop_words)), "ngrams": int(ngrams)}
+
+
+def is_text_settings(value) -> bool:
+    """Tell whether this is what :func:`text_settings` returns; files may come from anywhere."""
+    if not isinstance(value, dict) or set(value) != {"stop_words", "ngrams"}:
+        return False
+    stop, ngrams = value["stop_words"], value["ngrams"]
+    words = stop is None or isinstance(stop, str) or (isinstance(stop, list) and all(type(w) is str for w in stop))
+    return words and type(ngrams) is int and 1 <= ngrams <= _LONGEST_PHRASE
 
 
 def count_words(
@@ -97,10 +121,7 @@ def count_words(
     """
     if isinstance(texts, str):
         raise InputError("texts must be a list (or iterator) of strings, one per document; got one string.")
-    if ngrams < 1:
-        raise InputError(f"ngrams must be at least 1; got {ngrams}.")
-    if max_words is not None and max_words < 1:
-        raise InputError(f"max_words must be at least 1; got {max_words}.")
+    check_limits(ngrams, max_words)
     fixed = vocabulary is not None
     number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
     how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser}
@@ -115,6 +136,14 @@ def count_words(
     total = np.bincount(counts.indices, counts.data, minlength=len(words))
     keep = frequent_words(words, frequency, total, counts.shape[0], min_df, max_df, max_words)
     return choose_columns(counts, keep), words[keep]
+
+
+def check_limits(ngrams: int, max_words: int | None) -> None:
+    """Raise where these are no numbers of words."""
+    if ngrams < 1:
+        raise InputError(f"ngrams must be at least 1; got {ngrams}.")
+    if max_words is not None and max_words < 1:
+        raise InputError(f"max_words must be at least 1; got {max_words}.")
 
 
 def count_blocks(

@@ -2,17 +2,25 @@
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hmom_jax.cli import commands
 from hmom_jax.cli.machine import is_out_of_memory, use_compilation_cache
 from hmom_jax.errors import BrokenLineError, InputError
 from hmom_jax.io.read import FORMATS
 from hmom_jax.io.write import WRITABLE
+from hmom_jax.parallel.scratch import remove_own
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS
 from hmom_jax.stop_words import STOP_WORDS
 
-DONE, WRONG_INPUT, OUT_OF_MEMORY, PEER_LOST, INTERRUPTED = 0, 2, 3, 4, 130
+# Seconds until a terminated command ends even if the exception was lost, as in a callback of compiled code.
+_GRACE = 5
+DONE, WRONG_INPUT, OUT_OF_MEMORY, PEER_LOST, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
 
 # Run by a test, in this order.
 EXAMPLES = {
@@ -37,13 +45,15 @@ EXAMPLES = {
     "convert": [
         "hmom convert articles.jsonl.gz articles.npz",
         "hmom convert docword.kos.txt kos.mtx",
-        "hmom convert articles.jsonl.gz articles.shards",
+        "hmom convert articles.jsonl.gz articles.shards --shard-size 500000",
         "hmom convert articles.hmom articles.nwk",
     ],
     "bench": ["hmom bench articles.jsonl.gz --leaves 4 --repeats 1 --json speed.json"],
 }
 _ASSIGN_JSON = "one JSON object a line: document, label and, without --level, probability and keywords of the leaf"
-_EXIT_CODES = "Exit codes: 0 done, 2 wrong input, 3 out of memory, 4 another process was lost, 130 interrupted."
+_EXIT_CODES = (
+    "Exit codes: 0 done, 2 wrong input, 3 out of memory, 4 another process was lost, 130 interrupted, 143 terminated."
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.cache:
         use_compilation_cache()
     try:
-        with warnings.catch_warnings():
+        with _clean_end(options), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(f"hmom: warning: {message}", file=sys.stderr)
             warnings.simplefilter("always", UserWarning)
             options.run(options)
@@ -81,6 +91,43 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return OUT_OF_MEMORY
     return DONE
+
+
+@contextmanager
+def _clean_end(options) -> Iterator[None]:
+    """Let SIGTERM end the command as an error does: temporary files are removed."""
+    possible = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGTERM")
+    # One of several processes ends at once: a clean end waits for the others, and it has no such files.
+    alone = getattr(options, "distributed", None) is None
+    if not possible or not alone or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    timers = []
+
+    def end(*_):
+        timers.append(threading.Timer(_GRACE, _leave))
+        timers[-1].daemon = True
+        timers[-1].start()
+        raise SystemExit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+        if timers:
+            raise SystemExit(TERMINATED)
+    except SystemExit:
+        if timers:
+            _leave()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave() -> None:
+    """End now, without scratch. Programs may still run on memory that a plain exit would unmap under them."""
+    remove_own()
+    os._exit(TERMINATED)
 
 
 def _explain(error: Exception) -> str:
@@ -124,6 +171,11 @@ def _parser() -> argparse.ArgumentParser:
     tree.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same tree (default: 0)")
     tree.add_argument("--save", metavar="FILE", help="save the tree, for assign and show")
     tree.add_argument("--checkpoint", metavar="FOLDER", help="keep what each round found (not with --depth)")
+    tree.add_argument(
+        "--scratch",
+        metavar="FOLDER",
+        help="where large temporary files go while a tree of NAME.shards grows on disk (default: inside it)",
+    )
     tree.add_argument("--resume", action="store_true", help="go on after the last complete round in --checkpoint")
     tree.add_argument(
         "--distributed",
@@ -159,6 +211,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_input(convert)
     convert.add_argument("output", metavar="OUT", help="where to write")
+    convert.add_argument(
+        "--shard-size",
+        type=_positive,
+        default=DEFAULT_NONZEROS,
+        metavar="N",
+        help=f"counts in a shard of NAME.shards; several processes need a shard each (default: {DEFAULT_NONZEROS})",
+    )
     _add_text(convert)
 
     bench = add("bench", commands.bench, "time trees on this machine, beside other tools")

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import jax
@@ -19,12 +20,13 @@ from hmom_jax.errors import InputError
 from hmom_jax.files import write_text
 from hmom_jax.io import load_tree, read_corpus, write_counts, write_shards
 from hmom_jax.io.lines import Problems
+from hmom_jax.io.read import is_text, settings_of
 from hmom_jax.io.vocabulary import read_vocabulary
 from hmom_jax.parallel.shards import ENDING
 from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.report.contents import EXCERPT_SOURCE
 from hmom_jax.stop_words import STOP_WORDS
-from hmom_jax.text import tokenise
+from hmom_jax.text import is_text_settings, tokenise
 from hmom_jax.tree import Tree, grow_tree
 from hmom_jax.tree.robust import AUTO_LEAVES
 
@@ -64,11 +66,19 @@ def tree(options) -> None:
         _check_folder(path)
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     excerpts = _Excerpts()
-    if options.html:
-        how["tokeniser"] = excerpts
-    corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab)
+    tokeniser = excerpts if options.html else tokenise
+    corpus = _read(options, work, **how, **_limits(options), vocabulary=options.vocab, tokeniser=tokeniser)
+    text = settings_of(options.input, options.format, **how)
+    if options.scratch is not None:
+        if not isinstance(corpus, StreamedCorpus):
+            raise InputError("--scratch is for counts that stay on disk: hmom convert INPUT NAME.shards writes them.")
+        if not Path(options.scratch).is_dir():
+            raise InputError(f"--scratch: there is no folder {options.scratch}.")
+        corpus.scratch = Path(options.scratch)
     if how_many > 1:
         corpus = own_part(corpus, how_many)
+    elif options.method == "paper" or (options.method is None and options.depth is not None):
+        corpus = _in_memory(corpus)
     work.read(corpus)
     with watch_peers(how_many, options.checkpoint):
         grown = work.grow(
@@ -79,9 +89,8 @@ def tree(options) -> None:
             return
     if how_many == 1:
         work.tell_empty(corpus, grown, grown.labels())
-    stop = how["stop_words"]
-    grown.metadata["text"] = {"stop_words": stop if stop is None or isinstance(stop, str) else sorted(stop)}
-    grown.metadata["text"] |= {"ngrams": options.ngrams}
+    if text is not None:
+        grown.metadata["text"] = text
     if options.save:
         grown.save(options.save)
     if options.html:
@@ -97,7 +106,7 @@ def assign(options) -> None:
     """Print the leaf of each document of the input."""
     work = _Work(options)
     model = load_tree(options.model)
-    corpus = _read(options, work, vocabulary=model.vocabulary, **_text_settings(options.model, model))
+    corpus = _read(options, work, vocabulary=model.vocabulary, **_text_settings(options, model))
     work.read(corpus)
     labels = model.assign(corpus, options.level)
     work.tell_empty(corpus, model, labels, options.level)
@@ -123,7 +132,7 @@ def bench(options) -> None:
         data = datasets.docstrings()
         corpus, labels = Corpus.from_counts(data.counts, data.vocabulary), data.labels
     else:
-        corpus = _read(options, work)
+        corpus = _in_memory(_read(options, work))
     work.read(corpus)
     found = measure(corpus, labels, options.leaves, options.repeats, work.say)
     if options.json == "-":
@@ -161,10 +170,11 @@ def convert(options) -> None:
     how = {"stop_words": _stop_words(options.stop_words, options.skip_bad), "ngrams": options.ngrams}
     how |= {**_limits(options), "vocabulary": options.vocab}
     if options.output.endswith(ENDING):
+        how |= {"n_nonzeros": options.shard_size}
         corpus = write_shards(options.input, options.output, **_reading(options, work), **how)
     else:
         corpus = _read(options, work, **how)
-        write_counts(corpus.load() if isinstance(corpus, StreamedCorpus) else corpus, options.output)
+        write_counts(_in_memory(corpus), options.output)
     work.say(f"{corpus.n_docs} documents, {corpus.n_words} words, {corpus.nnz} counts written to {options.output}")
 
 
@@ -261,6 +271,11 @@ def _read(options, work: _Work, **how) -> Corpus:
     return read_corpus(options.input, **_reading(options, work), **how)
 
 
+def _in_memory(corpus: Corpus) -> Corpus:
+    """Return a corpus for what cannot be done on disk."""
+    return corpus.load() if isinstance(corpus, StreamedCorpus) else corpus
+
+
 def _reading(options, work: _Work) -> dict:
     how = {"format": options.format, "field": options.field, "encoding": options.encoding}
     return how | {"skip_bad": options.skip_bad, "progress": work.progress}
@@ -284,14 +299,18 @@ def _stop_words(given: str, skip_bad: bool):
     raise InputError(f"--stop-words is {', '.join(STOP_WORDS)}, none, or a file of words; got {given!r}.")
 
 
-def _text_settings(path, model: Tree) -> dict:
+def _text_settings(options, model: Tree) -> dict:
     """Return how the tree's own text was read; the file may come from anywhere, so this is checked."""
     settings = model.metadata.get("text", {"stop_words": None, "ngrams": 1})
-    stop, ngrams = (settings.get(name) for name in ("stop_words", "ngrams")) if isinstance(settings, dict) else (0, 0)
-    words = stop is None or isinstance(stop, str) or (isinstance(stop, list) and all(type(w) is str for w in stop))
-    if not words or type(ngrams) is not int or not 1 <= ngrams <= 10:
-        raise InputError(f"{path}: the settings for reading text are not as expected.")
-    return {"stop_words": stop, "ngrams": ngrams}
+    if not is_text_settings(settings):
+        raise InputError(f"{options.model}: the settings for reading text are not as expected.")
+    if "text" not in model.metadata and is_text(options.input, options.format):
+        warnings.warn(
+            f"{options.model} was grown from counts and does not say how text is counted: here by single words, none "
+            "left out.",
+            stacklevel=2,
+        )
+    return settings
 
 
 def _check_folder(path: str | None) -> None:

@@ -17,9 +17,9 @@ from hmom_jax.io.pairs import read_ldac, read_svmlight
 from hmom_jax.io.uci import read_uci
 from hmom_jax.io.vocabulary import read_vocabulary, vocabulary_beside
 from hmom_jax.io.word_rows import looks_like_word_rows, read_word_rows
-from hmom_jax.parallel.shards import ENDING
+from hmom_jax.parallel.shards import ENDING, read_text_settings
 from hmom_jax.progress import byte_bar
-from hmom_jax.text import count_words, tokenise
+from hmom_jax.text import count_words, text_settings, tokenise
 
 _TEXT = {
     "jsonl": texts.read_jsonl,
@@ -138,6 +138,22 @@ def read_corpus(
     problems.finish()
     corpus = Corpus.from_counts(counts, words)
     return corpus if vocabulary is None else corpus.with_vocabulary(vocabulary)
+
+
+def settings_of(path, format: str | None, **how) -> dict | None:
+    """Return how the text of a file is counted (:func:`hmom_jax.text.text_settings`); None where it has no text.
+
+    Shards say for themselves. The words of MALLET lines stay as they are.
+    """
+    format = guess_format(path) if format is None else format
+    if format == "shards":
+        return read_text_settings(path)
+    return text_settings(**how) if is_text(path, format) else None
+
+
+def is_text(path, format: str | None) -> bool:
+    """Tell whether the words of a file are ours to find."""
+    return (guess_format(path) if format is None else format) in _TEXT
 
 
 def read_documents(source, format: str, problems: Problems, *, field: str, encoding: str, watch) -> Iterator[str]:

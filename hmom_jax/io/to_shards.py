@@ -5,8 +5,8 @@ words that are kept. UCI and Matrix Market files are written as they come, as lo
 there is (``.npz``, svmlight, LDA-C, words in rows) is read whole.
 """
 
-import shutil
-from pathlib import Path
+import os
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,28 +25,45 @@ from hmom_jax.io.read import (
     read_corpus,
     read_documents,
 )
+from hmom_jax.io.texts import is_dataset, read_dataset
 from hmom_jax.io.uci import read_uci
 from hmom_jax.io.vocabulary import read_vocabulary
-from hmom_jax.parallel.shards import DEFAULT_NONZEROS, SCRATCH, ShardWriter, read_manifest
+from hmom_jax.parallel.shards import DEFAULT_NONZEROS, ShardWriter, read_manifest, read_text_settings
 from hmom_jax.parallel.stream import StreamedCorpus
-from hmom_jax.progress import byte_bar
-from hmom_jax.text import choose_columns, count_blocks, frequent_words, tokenise
+from hmom_jax.progress import byte_bar, track
+from hmom_jax.text import check_limits, choose_columns, count_blocks, frequent_words, text_settings, tokenise
 
 _BY_DOCUMENT = {"uci": read_uci, "mtx": read_matrix_market}
 
 
 def write_shards(
-    source, folder, *, format: str | None = None, field: str = "text", encoding: str = "utf-8", vocabulary=None,
-    skip_bad: bool = False, progress: bool = False, n_nonzeros: int = DEFAULT_NONZEROS, **words,
-) -> Corpus:  # fmt: skip
+    source,
+    folder,
+    *,
+    format: str | None = None,
+    field: str = "text",
+    encoding: str = "utf-8",
+    vocabulary: str | os.PathLike | Sequence[str] | np.ndarray | None = None,
+    skip_bad: bool = False,
+    progress: bool = False,
+    stop_words: str | Iterable[str] | None = "english",
+    min_df: int | float = 5,
+    max_df: int | float = 1.0,
+    max_words: int | None = None,
+    ngrams: int = 1,
+    tokeniser: Callable[[str], Iterable[str]] = tokenise,
+    n_nonzeros: int = DEFAULT_NONZEROS,
+) -> Corpus:
     r"""Write counts as shards, and open them.
 
     Parameters
     ----------
-    source, format, field, encoding, vocabulary, skip_bad, progress, words
+    source, format, field, encoding, vocabulary, skip_bad, progress
         As for :func:`~hmom_jax.read_corpus`; ``source`` may also be a :class:`~hmom_jax.Corpus`.
+    stop_words, min_df, max_df, max_words, ngrams, tokeniser
+        How text is counted; see :func:`hmom_jax.text.count_words`.
     folder
-        Where to; an existing folder of shards is replaced.
+        Where to; an existing folder of shards is replaced, once all of the new ones are written.
     n_nonzeros
         Counts of a shard.
 
@@ -59,51 +76,65 @@ def write_shards(
     ...     print(write_shards(text, pathlib.Path(folder, "apples.shards"), min_df=1))
     Corpus(2 documents, 3 words, 4 nonzeros)
     """
+    check_limits(ngrams, max_words)
     problems = Problems(skip_bad)
-    path = source if isinstance(source, str | Path) else None
+    path = source if isinstance(source, str | os.PathLike) else None
     format = guess_format(path) if format is None and path is not None else format
-    if isinstance(vocabulary, str | Path):
+    if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(vocabulary, problems)
+    how = {
+        "stop_words": stop_words, "min_df": min_df, "max_df": max_df, "max_words": max_words, "ngrams": ngrams,
+        "tokeniser": tokeniser,
+    }  # fmt: skip
     if path is not None and format in TEXTUAL:
-        how = words | (AS_THEY_STAND if format == "mallet" else {})
+        how |= AS_THEY_STAND if format == "mallet" else {}
         with byte_bar(progress, None, "reading") as watch:
             documents = read_documents(path, format, problems, field=field, encoding=encoding, watch=watch)
             _write_texts(documents, folder, n_nonzeros, vocabulary, **how)
-        problems.finish()
     elif path is not None and format in _BY_DOCUMENT and vocabulary is None:
-        writer = ShardWriter(folder, n_nonzeros)
-        with byte_bar(progress, None, "reading") as watch:
+        with ShardWriter(folder, n_nonzeros) as writer, byte_bar(progress, None, "reading") as watch:
             shape = _BY_DOCUMENT[format](path, problems, watch=watch, entries=_Spilled(writer, n_nonzeros)).shape
-        writer.finish(column_names(path, names_beside(path, problems), shape[1]))
-        problems.finish()
+            writer.finish(column_names(path, names_beside(path, problems), shape[1]))
+    elif path is not None:
+        about = {"format": format, "field": field, "encoding": encoding, "vocabulary": vocabulary}
+        corpus = read_corpus(path, **about, skip_bad=skip_bad, progress=progress, **how)
+        _write_corpus(corpus, folder, n_nonzeros, read_text_settings(path) if format == "shards" else None)
+    elif isinstance(source, Corpus):
+        text = source.text if isinstance(source, StreamedCorpus) else None
+        if vocabulary is not None:
+            source = (source.load() if isinstance(source, StreamedCorpus) else source).with_vocabulary(vocabulary)
+        _write_corpus(source, folder, n_nonzeros, text)
     else:
-        if path is not None:
-            how = {"format": format, "field": field, "encoding": encoding, "vocabulary": vocabulary}
-            source = read_corpus(path, **how, skip_bad=skip_bad, progress=progress, **words)
-        counts = source.load().counts if isinstance(source, StreamedCorpus) else source.counts
-        writer = ShardWriter(folder, n_nonzeros)
-        writer.add(counts)
-        writer.finish(source.vocabulary)
+        documents = read_dataset(source, problems, field=field) if is_dataset(source) else source
+        _write_texts(track(documents, progress, "reading", unit="doc"), folder, n_nonzeros, vocabulary, **how)
+    problems.finish()
     return Corpus.open(folder)
 
 
+def _write_corpus(corpus: Corpus, folder, n_nonzeros: int, text: dict | None) -> None:
+    counts = corpus.load().counts if isinstance(corpus, StreamedCorpus) else corpus.counts
+    with ShardWriter(folder, n_nonzeros) as writer:
+        writer.add(counts)
+        writer.finish(corpus.vocabulary, text)
+
+
 def _write_texts(
-    documents, folder, n_nonzeros, vocabulary, *, stop_words="english", min_df=5, max_df=1.0, max_words=None,
-    ngrams=1, tokeniser=tokenise,
-) -> None:  # fmt: skip
+    documents, folder, n_nonzeros, vocabulary, *, stop_words, min_df, max_df, max_words, ngrams, tokeniser
+) -> None:
+    if not isinstance(stop_words, str | None):
+        stop_words = frozenset(stop_words)  # it may be an iterator, and is asked twice
+    text = text_settings(stop_words, ngrams, tokeniser)
     fixed = vocabulary is not None
     number = {str(word): i for i, word in enumerate(vocabulary)} if fixed else {}
     how = {"stop_words": stop_words, "ngrams": ngrams, "tokeniser": tokeniser, "size": n_nonzeros}
     blocks = count_blocks(documents, number, grow=not fixed, **how)
-    writer = ShardWriter(folder, n_nonzeros)
-    if fixed:
-        for block in blocks:
-            writer.add(_sound(block))
-        writer.finish(number)
-        return
-    aside = Path(folder) / f"{SCRATCH}words"
-    try:
-        raw = ShardWriter(aside, n_nonzeros)
+    with ShardWriter(folder, n_nonzeros) as writer:
+        if fixed:
+            for block in blocks:
+                writer.add(_sound(block))
+            writer.finish(number, text)
+            return
+        raw = ShardWriter(writer.aside / "words", n_nonzeros)
         frequency = total = np.zeros(0)
         for block in blocks:
             new = (0, len(number) - len(total))  # words of this block alone
@@ -111,14 +142,12 @@ def _write_texts(
             total = np.pad(total, new) + np.bincount(block.indices, block.data, minlength=len(number))
             raw.add(block)
         raw.finish(number)
-        shards, words, dtype = read_manifest(aside)
+        shards, words, dtype = read_manifest(raw.folder)
         n_docs = sum(shard.n_docs for shard in shards)
         keep = frequent_words(words, frequency, total, n_docs, min_df, max_df, max_words)
         for shard in shards:
             writer.add(choose_columns(shard.counts(dtype), keep))
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    writer.finish(words[keep])
+        writer.finish(words[keep], text)
 
 
 class _Spilled(Entries):

@@ -1,11 +1,12 @@
 """Checkpoints of a tree that grows: what each round found, so that a run that was cut short goes on from there.
 
-A folder holds ``checkpoint.json``, which says what is being grown (corpus, options, version), and for each round that
+A folder holds ``checkpoint.json``, which says what is being grown (corpus, options, release), and for each round that
 is complete some ``.npy`` files and, written last, ``ROUND.json`` with their checksums. All files are written aside,
 flushed and moved into place. With several processes each one has a folder of its own inside.
 """
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+import hmom_jax
 from hmom_jax.corpus import Corpus
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, is_aside, write_text
@@ -21,6 +23,8 @@ from hmom_jax.parallel.stream import StreamedCorpus
 
 _ABOUT = "checkpoint.json"
 FORMAT, VERSION = "hmom_jax checkpoint", 1
+STAGES = ("embedding", "cells", "plan", "polish")
+_OURS = re.compile(rf"({'|'.join(STAGES)})(\.json|\.\w+\.npy)")
 
 
 class NoCheckpoint:
@@ -44,12 +48,12 @@ class Checkpoint(NoCheckpoint):
     options
         All else that the tree depends on, as plain values.
     resume
-        Go on from what is there. Otherwise it is cleared.
+        Go on from what is there. Otherwise the rounds of an earlier tree are cleared; other files are refused.
 
     Raises
     ------
     InputError
-        What is there is of another corpus or of other options, or damaged.
+        What is there is of another corpus or of other options, or damaged, or no checkpoint at all.
     """
 
     def __init__(self, folder, corpus: Corpus, options: dict, resume: bool):
@@ -59,18 +63,20 @@ class Checkpoint(NoCheckpoint):
             self.folder = self.folder / f"process-{jax.process_index()}"
             self.folder.mkdir(exist_ok=True)
         about = {"format": FORMAT, "version": VERSION, "processes": jax.process_count()}
-        about |= {"corpus": fingerprint(corpus), **options}
+        about |= {"hmom_jax": hmom_jax.__version__, "corpus": fingerprint(corpus), "dtype": np.dtype(corpus.dtype).name}
+        about |= options
         about = json.loads(json.dumps(about))  # as it will be read
         path = self.folder / _ABOUT
         if resume:
             self._check(path, about)
             return
-        there = list(self.folder.iterdir())
-        strange = [] if _is_checkpoint(path) else [file.name for file in there if not is_aside(file)]
-        if strange:
-            raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
-        for old in sorted(there, key=lambda file: file.suffix != ".json"):  # records first: nothing must look complete
-            old.unlink()
+        inside = [file for file in sorted(self.folder.iterdir()) if _is_process_folder(file)]
+        old = _old_files(self.folder, inside)
+        if jax.process_count() == 1:  # several processes clear their own
+            for inner in inside:
+                old += [*_old_files(inner), inner / _ABOUT, inner]
+        for file in old:
+            file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
         write_text(path, json.dumps(about, indent=1) + "\n")
 
     @staticmethod
@@ -82,6 +88,13 @@ class Checkpoint(NoCheckpoint):
             before = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise InputError(f"{path}: this is not a checkpoint ({error}).") from error
+        release = before.get("hmom_jax") if isinstance(before, dict) else None
+        if _is_checkpoint(path) and release != about["hmom_jax"]:  # rounds of two releases need not fit together
+            by = "an earlier hmom_jax" if release is None else f"hmom_jax {release}"
+            raise InputError(
+                f"{path}: the checkpoint was begun by {by}, and this is {about['hmom_jax']}. Go on with the release "
+                "that it was begun with, or leave out resume to begin anew."
+            )
         for name in about:
             if not isinstance(before, dict) or before.get(name) != about[name]:
                 was = before.get(name) if isinstance(before, dict) else None
@@ -130,6 +143,27 @@ class Checkpoint(NoCheckpoint):
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{record}: not a checkpoint, or a damaged one ({error!r}).") from error
         return arrays
+
+
+def _old_files(folder: Path, inside=()) -> list[Path]:
+    """Return what was left of an earlier run, in the order in which it can go, but for ``checkpoint.json``: the last.
+
+    Raises where there is anything that we do not write, apart from the folders ``inside``: somebody else's files.
+    """
+    known = _is_checkpoint(folder / _ABOUT)
+    there = [file for file in sorted(folder.iterdir()) if file not in inside]
+    for file in there:
+        if not is_aside(file) and not (
+            known and (file.name == _ABOUT or _OURS.fullmatch(file.name)) and file.is_file()
+        ):
+            raise InputError(f"{folder}: holds other files ({file.name!r}); give an empty folder, or a new one.")
+    # Records first: nothing must look complete.
+    return sorted((file for file in there if file.name != _ABOUT), key=lambda file: file.suffix != ".json")
+
+
+def _is_process_folder(path: Path) -> bool:
+    name = path.name.removeprefix("process-")
+    return path.name != name and name.isdigit() and path.is_dir() and not path.is_symlink()
 
 
 def _is_checkpoint(path: Path) -> bool:

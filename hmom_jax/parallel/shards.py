@@ -2,20 +2,25 @@
 
 Each shard holds some documents, one after the other, as compressed sparse rows in three files: ``NNNNN.indptr.npy``,
 ``NNNNN.indices.npy`` and ``NNNNN.data.npy``. ``manifest.json`` has the format and its version, the vocabulary's file,
-and for each file type, shape and checksum (CRC-32). It is written last: a folder without it is not complete.
+how text was counted, and for each file type, shape and checksum (CRC-32). It is written last: a folder without it is
+not complete.
 """
 
 import json
+import os
 import shutil
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.errors import InputError
 from hmom_jax.files import atomic_file, is_aside, write_text
+from hmom_jax.parallel.scratch import OWNER, SCRATCH, has_owner, is_abandoned, make_scratch
+from hmom_jax.text import is_text_settings
 
 FORMAT = "hmom_jax shards"
 VERSION = 1
@@ -24,7 +29,6 @@ ENDING = ".shards"
 DEFAULT_NONZEROS = 1 << 21
 _MANIFEST, _VOCABULARY = "manifest.json", "vocabulary.json"
 _PARTS = ("indptr", "indices", "data")
-SCRATCH = ".scratch-"  # what names of scratch folders begin with
 _CHUNK = 1 << 22
 
 
@@ -62,7 +66,7 @@ class Shard:
             path = self.path(part)
             if not path.is_file():
                 raise InputError(f"{path}: this part of the shards is missing; write the folder anew.")
-            size, expected = path.stat().st_size, int(about["bytes"])
+            size, expected = path.stat().st_size, about["bytes"]
             if size != expected:
                 raise InputError(f"{path}: {expected} bytes were written, {size} are there: cut off or replaced.")
 
@@ -105,43 +109,63 @@ class ShardWriter:
     n_nonzeros
         Counts of a shard, at most, unless a single document has more.
 
+    Files are written to a hidden folder inside, and moved to their places by :meth:`finish`: until then the shards that
+    were there before stay as they are, also where the input turns out to be no good.
+
     Examples
     --------
     >>> import tempfile, numpy as np, scipy.sparse as sp
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = ShardWriter(folder, n_nonzeros=2)
-    ...     writer.add(sp.csr_array(np.array([[1, 0], [2, 3], [0, 4]])))
-    ...     shards, _, _ = writer.finish(["a", "b"]) or read_manifest(folder)
+    ...     with ShardWriter(folder, n_nonzeros=2) as writer:
+    ...         writer.add(sp.csr_array(np.array([[1, 0], [2, 3], [0, 4]])))
+    ...         writer.finish(["a", "b"])
+    ...     shards, _, _ = read_manifest(folder)
     >>> [(shard.n_docs, shard.nnz) for shard in shards]
     [(1, 1), (1, 2), (1, 1)]
     """
 
     def __init__(self, folder, n_nonzeros: int = DEFAULT_NONZEROS):
-        self.folder, self.n_nonzeros = Path(folder), n_nonzeros
+        if isinstance(n_nonzeros, bool) or not isinstance(n_nonzeros, int | np.integer) or n_nonzeros < 1:
+            raise InputError(f"n_nonzeros must be a whole number of at least 1; got {n_nonzeros!r}.")
+        self.folder, self.n_nonzeros = Path(folder), int(n_nonzeros)
+        self.is_new = not self.folder.exists()
         self.folder.mkdir(exist_ok=True)
         strange = [path.name for path in self.folder.iterdir() if not _is_ours(path)]
         if strange:
             raise InputError(f"{self.folder}: holds other files ({strange[0]!r}); give an empty folder, or a new one.")
-        # First the manifest: until the new one is there, the folder must not pass for complete.
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.name != _MANIFEST):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.aside = make_scratch(self.folder)
         self.waiting: list[sp.csr_array] = []
         self.n_waiting = 0
         self.shards: list[dict] = []
         self.dtype = np.dtype(np.float32)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Remove what was not finished, and the folder where nothing was there before."""
+        shutil.rmtree(self.aside, ignore_errors=True)
+        if self.is_new and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
     def add(self, counts: sp.csr_array) -> None:
         """Append documents; counts must be sorted by word, without duplicates or zeros."""
+        # The files do not tell: they hold whole numbers as such. Integers become the default float, as in a corpus.
+        kind = counts.dtype if counts.dtype.kind == "f" else jax.dtypes.canonicalize_dtype(float)
+        self.dtype = np.promote_types(self.dtype, kind)
         self.waiting.append(counts)
         self.n_waiting += counts.nnz
         if self.n_waiting >= self.n_nonzeros:
             self._flush(everything=False)
 
-    def finish(self, vocabulary) -> None:
-        """Write what is left, the words and the manifest; the columns of the counts are the first words."""
+    def finish(self, vocabulary, text: dict | None = None) -> None:
+        """Write what is left, the words and the manifest; the columns of the counts are the first words.
+
+        ``text`` says how text was counted (:func:`hmom_jax.text.text_settings`), where there was text.
+        """
         self._flush(everything=True)
         words = [str(word) for word in vocabulary]
-        write_text(self.folder / _VOCABULARY, json.dumps(words, ensure_ascii=True))
+        write_text(self.aside / _VOCABULARY, json.dumps(words, ensure_ascii=True))
         if not self.shards:
             raise InputError("The corpus is empty: there are no documents.")
         totals = {name: sum(shard[name] for shard in self.shards) for name in ("n_docs", "nnz")}
@@ -151,10 +175,25 @@ class ShardWriter:
             **totals,
             "n_words": len(words),
             "dtype": self.dtype.name,
-            "vocabulary": {"file": _VOCABULARY, "crc32": checksum(self.folder / _VOCABULARY)},
+            "vocabulary": {"file": _VOCABULARY, "crc32": checksum(self.aside / _VOCABULARY)},
+            **({} if text is None else {"text": text}),
             "shards": self.shards,
         }
+        self._replace_old()
         write_text(self.folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+    def _replace_old(self) -> None:
+        """Remove the shards that were there before, and move the new ones to their places."""
+        # First the manifest: until the new one is there, the folder must not pass for complete.
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.name != _MANIFEST):
+            if not path.is_dir():
+                path.unlink()
+            elif not has_owner(path) or is_abandoned(path):  # another process may be at work in it
+                shutil.rmtree(path)
+        for path in self.aside.iterdir():
+            if path.is_file() and path.name != OWNER:
+                os.replace(path, self.folder / path.name)
+        shutil.rmtree(self.aside, ignore_errors=True)
 
     def _flush(self, everything: bool) -> None:
         """Write full shards, and at the end the last one."""
@@ -179,12 +218,10 @@ class ShardWriter:
     def _write(self, counts: sp.csr_array) -> None:
         name = f"{len(self.shards):05d}"
         data = smallest(counts.data)
-        if data.dtype == np.float64:
-            self.dtype = data.dtype
         arrays = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int32), "data": data}
         files = {}
         for part, array in arrays.items():
-            path = self.folder / f"{name}.{part}.npy"
+            path = self.aside / f"{name}.{part}.npy"
             with atomic_file(path) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
             about = {"dtype": array.dtype.str, "shape": list(array.shape), "bytes": path.stat().st_size}
@@ -213,7 +250,7 @@ def read_manifest(folder) -> tuple[list[Shard], np.ndarray, np.dtype]:
         shards = [
             Shard(
                 folder, str(shard["name"]), int(shard["n_docs"]), int(shard["nnz"]), n_words, int(shard["longest"]),
-                {part: shard["files"][part] for part in _PARTS},
+                {part: _about_file(shard["files"][part]) for part in _PARTS},
             )
             for shard in about["shards"]
         ]  # fmt: skip
@@ -230,6 +267,23 @@ def read_manifest(folder) -> tuple[list[Shard], np.ndarray, np.dtype]:
             raise InputError(f"{path}: shard {shard.name!r} has no proper name.")
         shard.check_sizes()
     return shards, words, dtype
+
+
+def _about_file(about: dict) -> dict:
+    """Return what the manifest says of a file, seen to have what is asked of it later."""
+    for name in ("bytes", "crc32"):
+        if type(about[name]) is not int:
+            raise ValueError(f"{name} is {about[name]!r}")
+    return about
+
+
+def read_text_settings(folder) -> dict | None:
+    """Return how the text of a folder of shards was counted; None where it does not say, or where there was no text."""
+    path = Path(folder) / _MANIFEST
+    text = json.loads(path.read_text(encoding="utf-8")).get("text")
+    if text is not None and not is_text_settings(text):
+        raise InputError(f"{path}: the settings for reading text are not as expected.")
+    return text
 
 
 def checksum(path) -> int:

@@ -7,7 +7,6 @@ copies, the next shard being read while the current one computes.
 
 import mmap
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,8 @@ import scipy.sparse as sp
 
 from hmom_jax.corpus import Corpus, sums_by_label, with_data
 from hmom_jax.errors import InputError
-from hmom_jax.parallel.shards import SCRATCH, Shard, read_manifest
+from hmom_jax.parallel.scratch import make_scratch
+from hmom_jax.parallel.shards import Shard, read_manifest, read_text_settings
 from hmom_jax.sparse import FoldedRows, fold_rows, geometric
 
 
@@ -59,8 +59,11 @@ def pad_rows(values: np.ndarray, n_rows: int, dtype) -> np.ndarray:
 class StreamedCorpus(Corpus):
     """Word counts in a folder of shards; made by :meth:`Corpus.open`.
 
-    Has all that a robust tree asks of a corpus, but no ``counts`` and no ``arrays``.
+    Has all that a robust tree asks of a corpus, but no ``counts`` and no ``arrays``. ``text`` says how text was counted
+    (:func:`hmom_jax.text.text_settings`); None where there was none.
     """
+
+    text: dict | None = None
 
     def __init__(self, shards: list[Shard], vocabulary: np.ndarray, dtype, scratch: Path, function=None, docs=None):
         self.vocabulary = vocabulary
@@ -78,8 +81,16 @@ class StreamedCorpus(Corpus):
 
     def part(self, number: int, n_parts: int) -> "StreamedCorpus":
         """Return one of ``n_parts`` runs of shards, of about as many nonzeros each: a process's own documents."""
-        if not 0 <= number < n_parts or n_parts > len(self.shards) or self.docs is not None:
-            raise InputError(f"There are {len(self.shards)} shards; part {number} of {n_parts} cannot be had.")
+        if not 0 <= number < n_parts:
+            raise InputError(f"Parts are numbered from 0 to {n_parts - 1}; got {number}.")
+        if self.docs is not None:
+            raise InputError("Documents that were taken out of shards have no parts: take from the part instead.")
+        if n_parts > len(self.shards):
+            there = "There is 1 shard" if len(self.shards) == 1 else f"There are {len(self.shards)} shards"
+            raise InputError(
+                f"{there}; {n_parts} parts cannot be had of them: write the shards again, smaller ones "
+                "(hmom convert --shard-size N, write_shards(n_nonzeros=N))."
+            )
         ends = np.cumsum([shard.nnz for shard in self.shards])
         goals = np.searchsorted(ends, np.arange(1, n_parts) / n_parts * ends[-1])
         cuts = [0]
@@ -107,7 +118,7 @@ class StreamedCorpus(Corpus):
     def _like(self, **changed) -> "StreamedCorpus":
         kept = {"shards": self.shards, "function": self.function, "docs": self.docs} | changed
         new = StreamedCorpus(vocabulary=self.vocabulary, dtype=self._dtype, scratch=self.scratch, **kept)
-        new._verified = self._verified
+        new._verified, new.text = self._verified, self.text
         return new
 
     @property
@@ -206,15 +217,19 @@ class StreamedCorpus(Corpus):
 
     @cached_property
     def folder(self) -> Path:
-        """A folder of our own for large temporary files; it goes when the corpus does."""
+        """A folder of our own for large temporary files; it goes when the corpus does.
+
+        What a killed process of this machine left beside it goes too.
+        """
         try:
-            folder = tempfile.mkdtemp(dir=self.scratch, prefix=SCRATCH)
+            folder = make_scratch(self.scratch)
         except OSError as error:
             raise InputError(
-                f"{self.scratch}: no scratch folder can be made here ({error.strerror}); give another by scratch=."
+                f"{self.scratch}: no scratch folder can be made here ({error.strerror}); give another by scratch= "
+                "(--scratch)."
             ) from error
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)  # Windows keeps files that are still mapped
-        return Path(folder)
+        return folder
 
     @cached_property
     def _layouts(self) -> list[tuple[slice, tuple[Path, list], object]]:
@@ -277,4 +292,6 @@ def open_shards(folder, scratch=None) -> StreamedCorpus:
     """Open a folder of shards; see :meth:`Corpus.open`."""
     shards, words, dtype = read_manifest(folder)
     scratch = Path(folder if scratch is None else scratch)
-    return StreamedCorpus(shards, words, jax.dtypes.canonicalize_dtype(dtype), scratch)
+    corpus = StreamedCorpus(shards, words, jax.dtypes.canonicalize_dtype(dtype), scratch)
+    corpus.text = read_text_settings(folder)
+    return corpus

@@ -78,7 +78,7 @@ def grow_tree(
         gives its own documents; all get the same tree, in which those of process 0 come first.
     checkpoint, resume
         Robust trees: a folder to keep what each round found; with ``resume`` a tree that was cut short goes on after
-        its last complete round, and comes out the same. Another corpus or other options are refused.
+        its last complete round, and comes out the same. Another corpus, release or other options are refused.
 
     References
     ----------

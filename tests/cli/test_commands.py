@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -85,6 +86,72 @@ def test_phrases_and_stop_words_of_a_tree_are_used_again(folder, capsys):
     capsys.readouterr()
     assert cli.main(["assign", "a.hmom", "articles.jsonl", "--quiet"]) == 0
     assert [int(line) for line in capsys.readouterr().out.splitlines()] == tree.labels().tolist()
+
+
+def test_trees_of_shards_know_how_their_text_was_counted(folder, capsys):
+    (folder / "stop.txt").write_text("oven\n")
+    options = ["--ngrams", "2", "--stop-words", "stop.txt", "--min-df", "2", "--quiet"]
+    assert cli.main(["convert", "articles.jsonl", "a.shards", *options]) == 0
+    assert cli.main(["convert", "a.shards", "b.shards", "--quiet"]) == 0
+    for shards in ("a.shards", "b.shards"):
+        assert cli.main(["tree", shards, "--leaves", "4", "--save", "a.hmom", "--quiet"]) == 0
+        tree = hm.load_tree("a.hmom")
+        assert tree.metadata["text"] == {"stop_words": ["oven"], "ngrams": 2}
+        capsys.readouterr()
+        assert cli.main(["assign", "a.hmom", "articles.jsonl", "--quiet"]) == 0
+        said = capsys.readouterr()
+        assert [int(line) for line in said.out.splitlines()] == tree.labels().tolist()
+        assert said.err == ""
+
+
+def test_trees_of_counts_say_that_they_do_not_know_text(folder, capsys):
+    assert cli.main(["convert", "docword.kos.txt", "k.shards", "--quiet"]) == 0
+    assert cli.main(["convert", "articles.jsonl", "text.shards", "--quiet"]) == 0
+    for counts in ("docword.kos.txt", "k.shards"):
+        assert cli.main(["tree", counts, "--leaves", "4", "--save", "a.hmom", "--quiet"]) == 0
+        assert "text" not in hm.load_tree("a.hmom").metadata
+        capsys.readouterr()
+        for same in ("docword.kos.txt", "text.shards"):
+            assert cli.main(["assign", "a.hmom", same, "--quiet"]) == 0
+            assert capsys.readouterr().err == ""
+        assert cli.main(["assign", "a.hmom", "new.jsonl", "--quiet"]) == 0
+        assert "hmom: warning: a.hmom was grown from counts" in capsys.readouterr().err
+
+
+def test_shards_have_the_size_that_is_asked_for(folder, capsys):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    assert len(hm.Corpus.open("a.shards").shards) == 1
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--shard-size", "100", "--quiet"]) == 0
+    shards = hm.Corpus.open("a.shards").shards
+    assert len(shards) > 3
+    assert max(shard.nnz for shard in shards) <= 100
+
+
+def test_what_needs_memory_loads_shards(folder, capsys):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    printed = []
+    for name in ("articles.jsonl", "a.shards"):
+        assert cli.main(["tree", name, "--depth", "2", "--json", "--quiet"]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+    assert printed[0] == printed[1]
+    assert cli.main(["bench", "a.shards", "--leaves", "2", "--repeats", "1", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 120
+
+
+def test_scratch_goes_where_it_is_told(folder, capsys, monkeypatch):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    (folder / "fast").mkdir()
+    seen, lay_down = [], hm.parallel.stream._lay_down
+    monkeypatch.setattr(
+        "hmom_jax.parallel.stream._lay_down", lambda file, *a: (seen.append(file), lay_down(file, *a))[1]
+    )
+    assert cli.main(["tree", "a.shards", "--leaves", "2", "--scratch", "fast", "--quiet"]) == 0
+    assert {file.parent.parent.name for file in seen} == {"fast"}
+    capsys.readouterr()
+    assert cli.main(["tree", "a.shards", "--scratch", "nowhere", "--quiet"]) == 2
+    assert "there is no folder nowhere" in capsys.readouterr().err
+    assert cli.main(["tree", "articles.jsonl", "--scratch", "fast", "--quiet"]) == 2
+    assert "NAME.shards" in capsys.readouterr().err
 
 
 def test_what_goes_on_is_told_on_standard_error(folder, capsys):
@@ -281,6 +348,31 @@ def test_ctrl_c_leaves_quietly_and_no_half_files(folder):
         assert process.wait(timeout=60) == 130
     assert not (folder / "a.hmom").exists()
     assert not (folder / "cache").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that asks a process to end")
+def test_a_terminated_command_takes_its_scratch_along(folder):
+    assert cli.main(["convert", "articles.jsonl", "a.shards", "--quiet"]) == 0
+    with _start("tree a.shards --no-cache --quiet", folder, subprocess.DEVNULL, folder / "cache") as process:
+        deadline = time.monotonic() + 100
+        while not list(folder.glob("a.shards/.scratch-*/0*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 143
+    assert not list(folder.glob("a.shards/.*"))
+
+
+def test_signals_are_left_alone_by_threads_and_given_back(folder, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    codes = []
+    convert = lambda: codes.append(cli.main(["convert", "articles.jsonl", "a.npz", "--quiet"]))
+    worker = threading.Thread(target=convert)
+    worker.start()
+    worker.join()
+    convert()
+    assert codes == [0, 0]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 # Jobs in the background of a script are started deaf to Ctrl-C, and pass that on: the command gets its ears back.

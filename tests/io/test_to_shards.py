@@ -88,3 +88,76 @@ def test_the_command_line_converts_and_grows(texts, tmp_path, capsys):
     (tmp_path / "x.shards" / "00000.data.npy").unlink()
     assert main(["tree", shards, "--no-cache"]) == 2
     assert "00000.data.npy" in capsys.readouterr().err
+
+
+def test_shards_stay_until_others_can_take_their_place(texts, tmp_path):
+    folder = tmp_path / "x.shards"
+    before = write_shards(texts, folder, n_nonzeros=50).load()
+    (tmp_path / "broken.jsonl").write_text('{"text": "red"}\n{"text": \n')
+    (tmp_path / "docword.x.txt").write_text("2\n2\n2\n1 1 1\n2 nonsense 1\n")
+    (tmp_path / "empty.txt").write_text("")
+    for name in ("missing.jsonl", "broken.jsonl", "docword.x.txt", "missing.npz", "empty.txt"):
+        for where in (folder, tmp_path / "new.shards"):
+            with pytest.raises((InputError, OSError)):
+                write_shards(tmp_path / name, where, n_nonzeros=1)
+        assert not (tmp_path / "new.shards").exists()
+        check_same(hm.Corpus.open(folder), before)
+        assert not list(folder.glob(".*"))
+
+
+def test_shards_are_written_over_themselves(texts, tmp_path):
+    folder = tmp_path / "x.shards"
+    before = write_shards(texts, folder, n_nonzeros=50).load()
+    found = write_shards(folder, folder, n_nonzeros=100)
+    check_same(found, before)
+    check_same(write_shards(found, folder, n_nonzeros=30), before)
+    assert sorted({path.name[0] for path in folder.iterdir()}) == ["0", "m", "v"]
+
+
+def test_strings_and_corpora_are_sources_too(texts, tmp_path):
+    lines = texts.read_text().splitlines()
+    expected = read_corpus(lines, ngrams=2)
+    for source in (lines, iter(lines), texts):
+        found = write_shards(source, tmp_path / "x.shards", n_nonzeros=50, ngrams=2)
+        check_same(found, expected)
+        assert len(found.shards) > 3
+        assert found.text == {"stop_words": "english", "ngrams": 2}
+    chosen = write_shards(expected, tmp_path / "y.shards", vocabulary=["apple", "nowhere"])
+    check_same(chosen, expected.with_vocabulary(["apple", "nowhere"]))
+    chosen = write_shards(found, tmp_path / "y.shards", vocabulary=["apple", "nowhere"])
+    check_same(chosen, expected.with_vocabulary(["apple", "nowhere"]))
+    assert chosen.text == found.text
+    with pytest.raises(InputError, match="Document 1 is not text"):
+        write_shards(iter([3]), tmp_path / "z.shards")
+
+
+@pytest.mark.parametrize("name", ["texts.txt", "docword.x.txt", "x.npz"])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"max_words": -3}, "max_words must be at least 1; got -3"),
+        ({"ngrams": 0}, "ngrams must be at least 1; got 0"),
+        ({"n_nonzeros": 0}, "n_nonzeros must be a whole number of at least 1; got 0"),
+        ({"max_word": 5}, "max_word"),
+    ],
+)
+def test_wrong_options_are_refused_whatever_the_input(texts, tmp_path, name, option, message):
+    if name != texts.name:
+        write_counts(read_corpus(texts), tmp_path / name)
+    with pytest.raises((InputError, TypeError), match=message):
+        write_shards(tmp_path / name, tmp_path / "x.shards", **option)
+    assert not (tmp_path / "x.shards").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Many values are not whole")
+@pytest.mark.parametrize("value", [1, 0.5, 2**40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_type_of_the_counts_is_kept(tmp_path, x64, dtype, value):
+    corpus = hm.Corpus.from_counts(value * np.eye(3, dtype=dtype))
+    found = write_shards(corpus, tmp_path / "x.shards", n_nonzeros=1)
+    assert found.dtype == found.load().dtype == corpus.dtype == dtype
+    check_same(found, corpus)
+
+
+def test_text_has_the_default_type(texts, tmp_path, dtype):
+    assert write_shards(texts, tmp_path / "x.shards").dtype == read_corpus(texts).dtype == dtype

@@ -14,11 +14,9 @@ import pytest
 
 import hmom_jax as hm
 from hmom_jax.errors import InputError
-from hmom_jax.parallel.checkpoint import Checkpoint
+from hmom_jax.parallel.checkpoint import STAGES, Checkpoint
 from tests.parallel.test_streaming import on_disk
 from tests.parallel.worker import corpus_of, mesh_of
-
-STAGES = ("embedding", "cells", "plan", "polish")
 
 
 def same(first: hm.Tree, second: hm.Tree) -> None:
@@ -89,6 +87,27 @@ def test_another_corpus_or_option_is_refused(tmp_path):
         hm.grow_tree(corpus, depth=1, checkpoint=how["checkpoint"])
 
 
+def test_another_release_or_type_is_refused(tmp_path, monkeypatch):
+    corpus = corpus_of("synthetic")
+    how = {"n_leaves": 2, "checkpoint": tmp_path / "rounds"}
+    hm.grow_tree(corpus, **how)
+    with monkeypatch.context() as patch:
+        patch.setattr(hm, "__version__", "99.0")
+        with pytest.raises(InputError, match=r"begun by hmom_jax \S+, and this is 99\.0"):
+            hm.grow_tree(corpus, **how, resume=True)
+    with jax.enable_x64(True):
+        double = hm.io.write_shards(hm.Corpus.from_counts(corpus.counts.astype(float)), tmp_path / "x.shards")
+        assert double.dtype == np.float64
+        hm.grow_tree(double, **how)
+    with pytest.raises(InputError, match="dtype was 'float64', and is 'float32' now"):
+        hm.grow_tree(hm.Corpus.open(tmp_path / "x.shards"), **how, resume=True)
+    about = json.loads((how["checkpoint"] / "checkpoint.json").read_text())
+    del about["hmom_jax"]
+    (how["checkpoint"] / "checkpoint.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match="an earlier hmom_jax"):
+        hm.grow_tree(corpus, **how, resume=True)
+
+
 def test_damage_is_named_and_other_folders_are_left_alone(tmp_path):
     corpus, rounds = corpus_of("synthetic"), tmp_path / "rounds"
     hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
@@ -108,6 +127,36 @@ def test_damage_is_named_and_other_folders_are_left_alone(tmp_path):
     (tmp_path / "mine" / "notes.json").write_text("{}")
     with pytest.raises(InputError, match=r"notes\.json"):
         hm.grow_tree(corpus, n_leaves=2, checkpoint=tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    "name", ["thesis.txt", "results.npy", "plan.npy", "cells.csv", "process-0/thesis.txt", "notes"]
+)
+def test_beginning_anew_takes_away_only_what_we_wrote(tmp_path, name):
+    corpus, rounds = corpus_of("synthetic"), tmp_path / "rounds"
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
+    before = {path.name: path.read_bytes() for path in rounds.iterdir()}
+    mine = rounds / name
+    if name == "notes":
+        mine.mkdir()
+    else:
+        mine.parent.mkdir(exist_ok=True)
+        mine.write_text("mine")
+    with pytest.raises(InputError, match=rf"holds other files \('{mine.name}'\)"):
+        hm.grow_tree(corpus, n_leaves=3, checkpoint=rounds)
+    assert mine.is_dir() or mine.read_text() == "mine"
+    assert {path.name: path.read_bytes() for path in rounds.iterdir() if path.name in before} == before
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds, resume=True)
+
+
+def test_rounds_of_several_processes_are_cleared_by_one(tmp_path):
+    corpus, rounds = corpus_of("synthetic"), tmp_path / "rounds"
+    rounds.mkdir()
+    for number in (0, 1):
+        hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds / f"process-{number}")
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
+    assert not list(rounds.glob("process-*"))
+    hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds, resume=True)
 
 
 COMMAND = [sys.executable, "-m", "hmom_jax.cli", "tree"]

@@ -1,7 +1,10 @@
 """Counts in a folder: written, read back, damaged."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import scipy.sparse as sp
 
 import hmom_jax as hm
 from hmom_jax.errors import InputError
+from hmom_jax.parallel.scratch import OWNER, make_scratch
 from hmom_jax.parallel.shards import ShardWriter, read_manifest
 from tests.helpers import random_corpus
 
@@ -64,8 +68,12 @@ def test_parts_are_the_documents_of_processes(folder):
     parts = [corpus.part(number, 3) for number in range(3)]
     joined = sp.vstack([part.load().counts for part in parts])
     np.testing.assert_array_equal(joined.toarray(), corpus.load().counts.toarray())
-    with pytest.raises(InputError, match="cannot be had"):
+    with pytest.raises(InputError, match="100 parts cannot be had of them.*--shard-size"):
         corpus.part(0, 100)
+    with pytest.raises(InputError, match="from 0 to 2; got 3"):
+        corpus.part(3, 3)
+    with pytest.raises(InputError, match="no parts"):
+        corpus.take(np.arange(3)).part(0, 1)
 
 
 def test_whole_counts_take_a_byte_and_others_what_they_need(tmp_path):
@@ -112,6 +120,11 @@ def test_missing_parts_are_named(folder):
         (lambda about: about.update(n_words=3), "do not fit"),
         (lambda about: about["shards"][0].update(name="../00000"), "proper name"),
         (lambda about: about.pop("shards"), "damaged"),
+        (lambda about: about["shards"][0]["files"]["data"].pop("bytes"), r"manifest\.json.*damaged.*bytes"),
+        (lambda about: about["shards"][0]["files"]["data"].update(bytes="many"), r"manifest\.json.*damaged.*bytes"),
+        (lambda about: about["shards"][0]["files"]["data"].pop("crc32"), r"manifest\.json.*damaged.*crc32"),
+        (lambda about: about["shards"][0]["files"].update(data=[]), r"manifest\.json.*damaged"),
+        (lambda about: about.update(text={"stop_words": 3, "ngrams": 1}), "settings for reading text"),
         (lambda about: about["shards"][1].update(n_docs=10**6), "not those of the manifest"),
     ],
 )
@@ -173,3 +186,33 @@ def test_scratch_goes_with_the_corpus(folder):
     del corpus
     assert not scratch.exists()
     shutil.rmtree(folder)
+
+
+def _left_behind(parent, name, **owner):
+    """Make a scratch folder as if by another process."""
+    folder = make_scratch(parent)
+    about = json.loads((folder / OWNER).read_text()) | owner
+    (folder / OWNER).write_text(json.dumps(about))
+    (folder / "00000").write_text("counts")
+    return folder.rename(parent / f".scratch-{name}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="nobody can be asked there")
+def test_scratch_of_processes_that_are_no_more_is_removed(folder):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    _left_behind(folder, "elsewhere", pid=gone.pid, host="elsewhere")
+    _left_behind(folder, "container", pid=gone.pid, space="pid:[1]")
+    _left_behind(folder, "alive", pid=os.getppid())
+    _left_behind(folder, "nonsense", pid="x")
+    (folder / ".scratch-unknown").mkdir()
+    _left_behind(folder, "gone", pid=gone.pid)
+    corpus = hm.Corpus.open(folder)
+    before = {path.name for path in folder.glob(".scratch-*")}
+    assert len(before) == 6
+    own = corpus.folder.name
+    assert {path.name for path in folder.glob(".scratch-*")} == before - {".scratch-gone"} | {own}
+    written(folder, np.eye(3))  # whoever may be at work is left alone
+    left = {path.name for path in folder.glob(".scratch-*")}
+    assert left == {own, ".scratch-elsewhere", ".scratch-container", ".scratch-alive"}
+    assert not (folder / OWNER).exists()
