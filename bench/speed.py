@@ -175,6 +175,7 @@ def plot(results: dict) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     from bench.quality import TOOLS
 
@@ -191,6 +192,9 @@ def plot(results: dict) -> None:
         for place, value in enumerate(seconds):
             axis.text(value, place, f" {value:.2g} s", va="center", fontsize=8)
         axis.set(xscale="log", title=case)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.margins(x=0.15)
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel("seconds from counts to labels, warm")
