@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax.cli import main
 from hmom_jax.tree.keywords import leave_out_variants
 from tests.report.trees import HOSTILE, assert_best_words, made_tree
 
@@ -288,6 +289,21 @@ def test_dark_and_print_have_their_own_look(page):
         assert all(row.is_displayed() for row in page.all(".row"))  # paper cannot be unfolded
     finally:
         media(media="", features=[])
+
+
+def test_the_page_of_the_demo(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--quiet", "--no-cache"]) == 0
+    page = Page(browser, tmp_path / "tree.html")
+    assert len(page.all(".row")) == 31  # sixteen leaves
+    page.search("fourier")
+    assert page.texts("#found")[0]
+    page.slide(0.9)
+    page.press("ESCAPE")
+    page.one(".row").click()
+    page.press("ARROW_DOWN")
+    assert page.picked() == 1
+    page.assert_quiet()
 
 
 def test_a_tree_of_five_hundred_nodes_stays_smooth(browser, tmp_path):
