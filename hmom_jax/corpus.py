@@ -252,7 +252,7 @@ class Corpus:
 
     @property
     def squares(self) -> sp.csr_array:
-        """The squared counts; not kept: four bytes a nonzero for as long as the corpus lives."""
+        """The squared counts, made anew each time (kept, they would take four bytes a nonzero)."""
         return with_data(self.counts, self.counts.data**2)
 
     def sum_over(self, function: Callable[[sp.csr_array], np.ndarray]) -> np.ndarray:
