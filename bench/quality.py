@@ -245,6 +245,12 @@ def _spawn(tool, corpus, seed, folder, limit):
     return in_child([__file__, "--one", tool, corpus, seed, "--data", folder], limit)
 
 
+NOTE = (
+    "Rows may come from runs on different days, machines and loads: scores can be compared, seconds cannot. "
+    "Times measured side by side: speed.md."
+)
+
+
 def _table(rows: dict) -> str:
     """Return NMI by tool and corpus as Markdown, the best in bold, and seconds below."""
     corpora = list(dict.fromkeys(corpus for _, corpus in rows))
@@ -329,7 +335,7 @@ def main():
             saved.write_text(json.dumps({"/".join(key): value for key, value in rows.items()}, indent=1) + "\n")
     rows = {(t, c): rows[t, c] for c in LABELLED for t in TOOLS if (t, c) in rows}
     table = _table(rows)
-    options.out.with_suffix(".md").write_text(table + "\n")
+    options.out.with_suffix(".md").write_text(f"{NOTE}\n\n{table}\n")
     _plot(rows, options.out.with_suffix(".png"))
     print(table)
 
