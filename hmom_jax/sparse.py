@@ -47,7 +47,7 @@ _MOST_IN_TURN = 512
 
 
 class Rows:
-    """Rows of a sparse matrix that :func:`product` multiplies: :class:`FoldedRows`, or whatever has ``times``."""
+    """Rows of a sparse matrix that :func:`product` multiplies, laid out on one device or over several."""
 
     n_rows: int
 
@@ -94,6 +94,22 @@ class FoldedRows(Rows):
     first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
     stacks: int = field(default=1, metadata={"static": True})
+
+    def times(self, table):
+        """Multiply with a table; see :func:`product`."""
+        if self.first is not None:
+            return _by_sections(self, table)
+        n_columns = table.shape[1]
+        if n_columns == 1 or not self.columns:
+            return _all_columns(self, table)
+        n_groups = -(-n_columns // self.columns)
+        width = -(-n_columns // (n_groups * _VECTOR_CPU)) * _VECTOR_CPU
+        table = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
+        if n_groups == 1:
+            return _all_columns(self, table)[:, :n_columns]
+        groups = table.reshape(-1, n_groups, width).swapaxes(0, 1)
+        found = jax.lax.map(lambda group: _all_columns(self, group), groups)
+        return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
 
 def geometric(size: int, per_octave: int = 4) -> int:
@@ -363,22 +379,7 @@ def product(
     >>> product(rows, jnp.array([[1.0], [10.0], [100.0]])).ravel().tolist()
     [401.0, 50.0]
     """
-    table = jnp.asarray(table)
-    if not isinstance(rows, FoldedRows):
-        return rows.times(table)
-    if rows.first is not None:
-        return _by_sections(rows, table)
-    n_columns = table.shape[1]
-    if n_columns == 1 or not rows.columns:
-        return _all_columns(rows, table)
-    n_groups = -(-n_columns // rows.columns)
-    width = -(-n_columns // (n_groups * _VECTOR_CPU)) * _VECTOR_CPU
-    table = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
-    if n_groups == 1:
-        return _all_columns(rows, table)[:, :n_columns]
-    groups = table.reshape(-1, n_groups, width).swapaxes(0, 1)
-    found = jax.lax.map(lambda group: _all_columns(rows, group), groups)
-    return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
+    return rows.times(jnp.asarray(table))
 
 
 def _all_columns(rows: FoldedRows, table):
