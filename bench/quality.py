@@ -55,8 +55,8 @@ def robust_before_polish(data, seed):
         min_leaf=3, max_depth=None, watch=lambda done, n: None,
     )  # fmt: skip
     k = len(merges) + 1
-    share = np.bincount(start, minlength=k) / corpus.n_docs
-    tree = assemble(corpus, weight, start, share, merges, np.arange(k))
+    share = np.bincount(start.leaf, minlength=k) / corpus.n_docs
+    tree = assemble(corpus, weight, start.leaf, share, merges, np.arange(k))
     return tree.labels(), tree
 
 
@@ -126,12 +126,13 @@ def _control(start, data):
     import hmom_jax as hm
     from hmom_jax.tree.effective import Effective
     from hmom_jax.tree.leaf_model import LeafModel
+    from hmom_jax.tree.polish import Labels
     from hmom_jax.tree.robust import polish
 
     corpus = hm.Corpus.from_counts(data.counts, data.vocabulary)
     weight = np.ones(corpus.n_docs)
     documents = Effective.learn(corpus).apply(corpus)
-    mixture, words, alive = polish(documents, start, data.n_clusters, weight, 3)
+    mixture, words, alive = polish(documents, Labels(start, weight), data.n_clusters, weight, 3)
     model = LeafModel(mixture, documents.effective.bursty, words, np.arange(len(alive)))
     return model.assign(corpus), None
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import hmom_jax as hm
+from bench.corpora import load_counts
 from tests.helpers import NEAR_TIE, smallest_lead
 
 
@@ -73,3 +74,41 @@ def test_repeating_every_document_changes_nothing(grown):
 
 def test_few_documents_are_near_ties(grown):
     assert grown[2].mean() < 0.01
+
+
+ROBUST = {"docstrings": 8, "bbc_news": 8, "m10_titles": 16, "20newsgroups": 32, "planetmath": 64}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in ROBUST])
+def robust(request):
+    if request.param == "docstrings":
+        counts = docstrings()
+    else:
+        request.getfixturevalue("data_folder")
+        counts = load_counts(request.param)[0]
+    corpus, n_leaves = hm.Corpus.from_counts(counts), ROBUST[request.param]
+    tree = hm.grow_tree(corpus, n_leaves=n_leaves)
+    best = np.sort(tree.model.scores(corpus), axis=1)
+    near = (best[:, -1] - best[:, -2]) / np.maximum(corpus.length, 1) < NEAR_TIE
+    assert near.mean() < 0.01
+    return (corpus.counts, tree, near), n_leaves
+
+
+def test_rounding_moves_no_document_of_a_robust_tree(robust, monkeypatch):
+    """Documents in another order, without the sorting that would undo it: every sum is rounded otherwise."""
+    monkeypatch.setattr("hmom_jax.tree.robust._SORTED_NONZEROS", 0)
+    grown, n_leaves = robust
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(grown[0].shape[0])
+        found = np.empty(len(order), int)
+        found[order] = hm.grow_tree(hm.Corpus.from_counts(grown[0][order]), n_leaves=n_leaves).labels()
+        check_agree(found, grown)
+
+
+def test_repeating_every_document_changes_no_robust_tree(robust):
+    grown, n_leaves = robust
+    repeated = hm.Corpus.from_counts(sp.csr_array(sp.vstack([grown[0], grown[0]])))
+    found = hm.grow_tree(repeated, n_leaves=n_leaves, min_leaf=6).labels()  # the least leaf counts documents
+    n_docs = grown[0].shape[0]
+    np.testing.assert_array_equal(found[:n_docs], found[n_docs:])
+    check_agree(found[:n_docs], grown)

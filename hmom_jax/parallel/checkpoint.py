@@ -22,7 +22,7 @@ from hmom_jax.parallel.shards import checksum
 from hmom_jax.parallel.stream import StreamedCorpus
 
 _ABOUT = "checkpoint.json"
-FORMAT, VERSION = "hmom_jax checkpoint", 1
+FORMAT, VERSION = "hmom_jax checkpoint", 2
 STAGES = ("embedding", "cells", "plan", "polish")
 _OURS = re.compile(rf"({'|'.join(STAGES)})(\.json|\.\w+\.npy)")
 

@@ -48,6 +48,10 @@ class Part:
         """Return the values of these documents out of those of all, padded, in the type of the counts."""
         return pad_rows(values[self.docs], self.by_doc.n_rows, self.dtype)
 
+    def fetch(self, values) -> np.ndarray:
+        """Bring values over these documents back to the host, without padding."""
+        return np.asarray(values)[: self.docs.stop - self.docs.start]
+
 
 def pad_rows(values: np.ndarray, n_rows: int, dtype) -> np.ndarray:
     """Copy rows into a larger table of zeros."""
@@ -205,10 +209,10 @@ class StreamedCorpus(Corpus):
             state = jax.block_until_ready(function(state, part))
         return state
 
-    def map_parts(self, function) -> np.ndarray:
-        """Join what a function of each shard says of its documents."""
-        found = [np.asarray(function(part))[: part.docs.stop - part.docs.start] for part in self.parts()]
-        return np.concatenate(found)
+    def map_parts(self, function):
+        """Join what a function of each shard says of its documents, in one array or several."""
+        found = [jax.tree.map(part.fetch, function(part)) for part in self.parts()]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
 
     @property
     def part_rows(self) -> int:

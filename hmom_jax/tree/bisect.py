@@ -2,6 +2,10 @@
 
 Documents are sorted by cell into blocks of rows, each block in one cell: sums over a cell are then dense block sums
 and one small product, on any device.
+
+Everything here is continuous in the points: rounding is not to decide where a document goes, because other documents
+would follow it. A point near the border counts for both sides in part, and belongs less *surely* to the side where it
+ends up: at the border itself it has no say there.
 """
 
 from dataclasses import dataclass, field
@@ -18,6 +22,11 @@ from hmom_jax.sparse import take_rows
 _POWER_STEPS = 100
 TWO_MEANS_STEPS = 20
 SLOTS = 32  # cells that one pass looks at
+# Distance from the border up to which points count for both sides in part: far above rounding (1e-5), far below the
+# spread of the points (0.3).
+_BORDER = 0.02
+# Splits have settled when no point leans by so much more or less than before.
+SETTLED = 1e-3
 
 
 @dataclass
@@ -25,19 +34,21 @@ class Cell:
     """A set of documents, and how it would split."""
 
     docs: np.ndarray  # those of this process
+    sure: np.ndarray  # from 0 to 1: how far from the borders of the cell they are
     size: int  # number of documents, those of other processes included
     depth: int = 0
     gain: float | None = None  # None: not yet looked at
     children: tuple["Cell", "Cell"] | None = None
-    side: np.ndarray | None = field(default=None, repr=False)
+    lean: np.ndarray | None = field(default=None, repr=False)  # from -1, the first child, to 1, the second
     on_side: int = 0  # documents, of all processes, that go to the second child
 
     def open_up(self) -> tuple["Cell", "Cell"]:
         """Return the two children, made when first asked for."""
         if self.children is None:
+            side, sure = self.lean > 0, np.minimum(self.sure, np.abs(self.lean))
             self.children = (
-                Cell(self.docs[~self.side], self.size - self.on_side, self.depth + 1),
-                Cell(self.docs[self.side], self.on_side, self.depth + 1),
+                Cell(self.docs[~side], sure[~side], self.size - self.on_side, self.depth + 1),
+                Cell(self.docs[side], sure[side], self.on_side, self.depth + 1),
             )
         return self.children
 
@@ -57,7 +68,8 @@ def grow_cells(
     them are looked at in one pass; then the one-at-a-time order is replayed. ``one_at_a_time`` is the plain loop.
     ``space`` is a :class:`~hmom_jax.tree.space.Space`, or another that splits as it does.
     """
-    root = Cell(np.arange(len(weights)), int(space.add_up(np.array(len(weights)))))
+    n_docs = len(weights)
+    root = Cell(np.arange(n_docs), np.ones(n_docs), int(space.add_up(np.array(n_docs))))
     look = partial(_look, space, weights, min_leaf=min_leaf, max_depth=max_depth)
     look([root])
     while True:
@@ -95,10 +107,13 @@ def _look(space, weights, cells: list[Cell], *, min_leaf: int, max_depth: int | 
             worth.append(cell)
     for first in range(0, len(worth), SLOTS):
         group = worth[first : first + SLOTS]
-        sides, gain = space.split([cell.docs for cell in group], weights)
-        on_side = space.add_up(np.array([side.sum() for side in sides]))
+        here = weights.copy()
+        for cell in group:
+            here[cell.docs] *= cell.sure
+        leans, gain = space.split([cell.docs for cell in group], here)
+        on_side = space.add_up(np.array([(lean > 0).sum() for lean in leans]))
         for slot, cell in enumerate(group):
-            cell.side, cell.on_side = sides[slot], int(on_side[slot])
+            cell.lean, cell.on_side = leans[slot], int(on_side[slot])
             if min(cell.on_side, cell.size - cell.on_side) >= min_leaf:
                 cell.gain = float(gain[slot])
 
@@ -145,21 +160,21 @@ def blocks_of(groups: list[np.ndarray], n_docs: int, n_slots: int) -> Blocks:
 def two_means(z, index, weight, slot, *, n_slots: int):
     r"""Split every slot by spherical two-means, begun at its principal direction.
 
-    Returns the side of each row and the gain $|s_1| + |s_0| - |s|$, with $s$ the sum of a slot's unit vectors. With
-    leading axes of parts, ``index`` counts within each part of ``z``.
+    Returns how far each row leans to a side, from -1 to 1, and the gain $|s_1| + |s_0| - |s|$, with $s$ the sum of a
+    slot's unit vectors. With leading axes of parts, ``index`` counts within each part of ``z``.
     """
     points = gather_points(z, index, weight, slot, n_slots)
     sums = slot_sums(points)
 
     def means_step(state):
-        side, _, count = state
-        new = sides(points, *between(side_sums(points, side), sums.total))
-        return new, (new != side).any(), count + 1
+        lean, _, count = state
+        new = leaning(points, *between(side_sums(points, lean), sums.total))
+        return new, (jnp.abs(new - lean) > SETTLED).any(), count + 1
 
-    start = sides(points, *principal(sums))
+    start = leaning(points, *principal(sums))
     state = (start, jnp.ones((), bool), jnp.zeros((), int))
-    side, _, _ = jax.lax.while_loop(lambda s: s[1] & (s[2] < TWO_MEANS_STEPS), means_step, state)
-    return side, gains(side_sums(points, side), sums.total)
+    lean, _, _ = jax.lax.while_loop(lambda s: s[1] & (s[2] < TWO_MEANS_STEPS), means_step, state)
+    return lean, gains(side_sums(points, lean), sums.total)
 
 
 class Points(NamedTuple):
@@ -215,21 +230,22 @@ def principal(sums: SlotSums):
     return direction, (direction * centre).sum(-1, keepdims=True)
 
 
-def sides(points: Points, direction, shift):
-    """Tell which points lie beyond ``shift`` in the direction of their slot."""
+def leaning(points: Points, direction, shift):
+    """Tell how far points lie beyond ``shift`` in the direction of their slot, from -1 to 1 in units of the border."""
     here = take_rows(direction, points.slot)
     score = jnp.einsum("brk,bk->br", points.rows, here, precision="highest")
-    return score > take_rows(shift, points.slot)
+    return jnp.clip((score - take_rows(shift, points.slot)) / _BORDER, -1.0, 1.0)
 
 
-def side_sums(points: Points, side):
-    """Add up, for each slot, the points on one side."""
-    return _matmul(points.member, jnp.where(side[..., None], points.loaded, 0.0).sum(1))
+def side_sums(points: Points, lean):
+    """Add up, for each slot, the points on one side; at the border half of each."""
+    share = (0.5 * (1 + lean))[..., None]
+    return _matmul(points.member, (share * points.loaded).sum(1))
 
 
 def between(first, total):
     """Return the direction from one side's mean to the other's, halfway between them."""
-    return _unit(first) - _unit(total - first), jnp.zeros((len(first), 1), first.dtype)
+    return _unit(_unit(first) - _unit(total - first)), jnp.zeros((len(first), 1), first.dtype)
 
 
 def gains(first, total):

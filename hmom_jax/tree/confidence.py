@@ -66,7 +66,7 @@ def split_confidence(tree: Tree, corpus: Corpus, *, n_bootstrap: int = 20, key=N
 
 @partial(jax.jit, static_argnames="n_slots")
 def _resplit(z, index, loads, slot, *, n_slots):
-    return jax.lax.map(lambda load: two_means(z, index, load, slot, n_slots=n_slots)[0], loads, batch_size=_BATCH)
+    return jax.lax.map(lambda load: two_means(z, index, load, slot, n_slots=n_slots)[0] > 0, loads, batch_size=_BATCH)
 
 
 def _below(tree: Tree, roots: list[int]) -> np.ndarray:

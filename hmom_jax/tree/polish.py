@@ -16,6 +16,8 @@ from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.sparse import geometric, product
 
 _WEIGHT_PRIOR = 0.01
+# A document is sure of its leaf when the next one is less probable by this: far above rounding.
+_BORDER = 0.1
 _LEAST_WIDTH = 16
 
 
@@ -25,6 +27,13 @@ class Mixture(NamedTuple):
     log_ratio: jax.Array | np.ndarray
     log_weight: jax.Array | np.ndarray
     mean: jax.Array | np.ndarray
+
+
+class Labels(NamedTuple):
+    """A leaf for each document, and from 0 to 1 how surely it is that one: near a border rounding may decide."""
+
+    leaf: np.ndarray
+    sure: np.ndarray
 
 
 def em(
@@ -39,9 +48,10 @@ def em(
 ):
     """Run EM steps from labels or responsibilities; returns responsibilities and the mixture that gave them.
 
-    ``temper`` scales the counts of each document; ``prior`` is the mass of a topic's pseudo-counts as a share of an
-    average leaf. Padding documents have no weight; leaves are padded to ``width`` (by default their number) on a
-    geometric grid by leaves of no weight, so that trees of like size share a compilation.
+    For the first mixture a document counts as surely as its label, then fully. ``temper`` scales the counts of each
+    document; ``prior`` is the mass of a topic's pseudo-counts as a share of an average leaf. Padding documents have no
+    weight; leaves are padded to ``width`` (by default their number) on a geometric grid by leaves of no weight, so that
+    trees of like size share a compilation.
     """
     width = geometric(n_leaves if width is None else width)
     sums = corpus.word_sums(sample_weight * temper)
@@ -52,8 +62,8 @@ def em(
         from hmom_jax.tree import streaming
 
         return streaming.em(corpus, temper, sample_weight, start, mean, mass, n_steps, real)
-    if not isinstance(start, jax.Array):
-        start = corpus.over_docs(np.eye(width, dtype=corpus.dtype)[start])
+    if isinstance(start, Labels):
+        start = corpus.over_docs(np.eye(width, dtype=corpus.dtype)[start.leaf] * start.sure[:, None])
     arrays = corpus.arrays
     return _em(
         arrays.by_doc,
@@ -106,6 +116,14 @@ def maximise(sums, weights, total_weight, mean, mass, real) -> Mixture:
 def scores(by_doc, temper, mixture: Mixture):
     """Return the log-probability of each document under each leaf, relative to the corpus mean."""
     return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
+
+
+@jax.jit
+def most_probable(responsibility) -> tuple[jax.Array, jax.Array]:
+    """Return the leaf of each document, and how surely; see :class:`Labels`."""
+    leaf, best = jnp.argmax(responsibility, axis=-1), responsibility.max(-1)
+    others = jnp.where(jnp.arange(responsibility.shape[-1])[None, :] == leaf[:, None], 0.0, responsibility)
+    return leaf, jnp.minimum((best - others.max(-1)) / _BORDER, 1.0)
 
 
 def leaf_scores(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:

@@ -18,9 +18,9 @@ from hmom_jax.tree.effective import Effective, EffectiveCorpus, tempering
 from hmom_jax.tree.embedding import embed, rank_for
 from hmom_jax.tree.leaf_model import LeafModel
 from hmom_jax.tree.merge import cut_merges, evidence_path, merge_order
-from hmom_jax.tree.polish import Mixture, em
+from hmom_jax.tree.polish import Labels, Mixture, em, most_probable
 from hmom_jax.tree.space import space_of
-from hmom_jax.tree.streaming import most_probable
+from hmom_jax.tree.streaming import labels_of
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
 _OVERGROW = 2
@@ -56,8 +56,8 @@ def grow_robust(
     start, merges = checkpoint.run(
         "plan",
         lambda: plan(documents, n_leaves, **how, checkpoint=checkpoint),
-        save=lambda found: {"start": found[0], "merges": np.array(found[1], np.int64).reshape(-1, 2)},
-        load=lambda kept: (np.array(kept["start"]), [tuple(pair) for pair in kept["merges"].tolist()]),
+        save=lambda found: {**found[0]._asdict(), "merges": np.array(found[1], np.int64).reshape(-1, 2)},
+        load=lambda kept: (_labels_kept(kept), [tuple(pair) for pair in kept["merges"].tolist()]),
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
     width = wanted = _grown(grown.total_docs, n_leaves, min_leaf)
@@ -128,8 +128,8 @@ def plan(
     labels, n_cells = checkpoint.run(
         "cells",
         lambda: _cells(space, sample_weight, _OVERGROW * wanted, min_leaf),
-        save=lambda found: {"labels": found[0], "n": np.array(found[1])},
-        load=lambda kept: (np.array(kept["labels"]), int(kept["n"])),
+        save=lambda found: {**found[0]._asdict(), "n": np.array(found[1])},
+        load=lambda kept: (_labels_kept(kept), int(kept["n"])),
     )
     watch(2, n_cells)
     temper = documents.temper(documents.effective.words)
@@ -138,22 +138,28 @@ def plan(
     responsibility, _ = em(counts, temper, sample_weight, labels, _STEPS_CELLS, n_cells, prior, width)
     labels = _best(counts, responsibility)
     watch(3, n_cells)
-    order = merge_order(space.label_sums(labels, sample_weight, n_cells))
+    order = merge_order(space.label_sums(labels.leaf, sample_weight * labels.sure, n_cells))
     k = min(wanted, n_cells)
     if auto:
-        k = _best_number(counts, labels, order, n_cells, sample_weight, temper if documents.effective.bursty else 1.0)
+        k = _best_number(
+            counts, labels.leaf, order, n_cells, sample_weight, temper if documents.effective.bursty else 1.0
+        )
     leaf, merges = cut_merges(order, n_cells, k)
     leaf, merges = _limit_depth(leaf, merges, k, max_depth)
-    return leaf[labels], merges
+    return labels._replace(leaf=leaf[labels.leaf]), merges
 
 
-def _cells(space, sample_weight, wanted: int, min_leaf: int) -> tuple[np.ndarray, int]:
+def _cells(space, sample_weight, wanted: int, min_leaf: int) -> tuple[Labels, int]:
     """Split the documents into cells; returns the cell of each, and their number."""
     cells, _ = grow_cells(space, sample_weight, wanted, min_leaf=min_leaf)
-    labels = np.zeros(len(sample_weight), np.int64)
+    labels = Labels(np.zeros(len(sample_weight), np.int64), np.ones(len(sample_weight)))
     for number, cell in enumerate(cells):
-        labels[cell.docs] = number
+        labels.leaf[cell.docs], labels.sure[cell.docs] = number, cell.sure
     return labels, len(cells)
+
+
+def _labels_kept(kept) -> Labels:
+    return Labels(*(np.array(kept[name]) for name in Labels._fields))
 
 
 def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
@@ -161,8 +167,10 @@ def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:
     return min(AUTO_LEAVES, max(2, n_docs // (4 * min_leaf))) if n_leaves == "auto" else n_leaves
 
 
-def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_leaf: int, width: int | None = None):
-    """Run EM over all leaves from hard labels; returns the mixture, its tempering, and the leaves that kept documents.
+def polish(
+    documents: EffectiveCorpus, start: Labels, n_leaves: int, sample_weight, min_leaf: int, width: int | None = None
+):
+    """Run EM over all leaves from labels; returns the mixture, its tempering, and the leaves that kept documents.
 
     Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
     documents gets back those that it started with, while tempering and prior give way.
@@ -178,10 +186,11 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     least = min(min_leaf, max(1, counts.total_docs // (50 * n_leaves)))  # small topics may be true
     for repair in range(_REPAIRS + 1):
         labels = _best(counts, responsibility)
-        dead = np.flatnonzero(counts.add_up(np.bincount(labels, minlength=n_leaves)) < least)
+        dead = np.flatnonzero(counts.add_up(np.bincount(labels.leaf, minlength=n_leaves)) < least)
         if not len(dead) or repair == _REPAIRS:
             break
-        labels = np.where(np.isin(start, dead), start, labels)
+        back = np.isin(start.leaf, dead)
+        labels = Labels(*(np.where(back, old, new) for old, new in zip(start, labels, strict=True)))
         words, prior = 2 * words, prior / 2
         responsibility, mixture = run(labels, max(1, _STEPS_REPAIR >> repair), cooled(words), prior)
     alive = np.setdiff1d(np.arange(n_leaves), dead)
@@ -191,12 +200,12 @@ def polish(documents: EffectiveCorpus, start, n_leaves: int, sample_weight, min_
     return mixture, cooled(words), alive
 
 
-def _best(corpus: Corpus, responsibility) -> np.ndarray:
+def _best(corpus: Corpus, responsibility) -> Labels:
     if isinstance(corpus, StreamedCorpus):
-        return most_probable(corpus, responsibility)
-    responsibility = corpus.fetch(responsibility)
-    check_finite("The probabilities of the leaves (counts or weights may be too large)", responsibility)
-    return responsibility.argmax(1)
+        return labels_of(corpus, responsibility)
+    labels = Labels(*map(corpus.fetch, most_probable(responsibility)))
+    check_finite("The probabilities of the leaves (counts or weights may be too large)", labels.sure)
+    return labels
 
 
 def _best_number(counts: Corpus, labels, order, n_cells: int, sample_weight, temper) -> int:

@@ -10,15 +10,16 @@ from hmom_jax.corpus import Corpus, sums_by_label
 from hmom_jax.parallel.mesh import MeshCorpus, local_part
 from hmom_jax.parallel.stream import StreamedCorpus, pad_rows
 from hmom_jax.tree.bisect import (
+    SETTLED,
     SLOTS,
     TWO_MEANS_STEPS,
     between,
     blocks_of,
     gains,
     gather_points,
+    leaning,
     principal,
     side_sums,
-    sides,
     slot_sums,
     two_means,
 )
@@ -43,11 +44,11 @@ class Space:
         return self.corpus.add_up(values)
 
     def split(self, groups: list[np.ndarray], weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Split up to ``SLOTS`` groups of documents in two; returns the side of each document, and the gains."""
+        """Split up to ``SLOTS`` groups in two; returns how far documents lean to a side, -1 to 1, and the gains."""
         layout = blocks_of(groups, len(self.z), SLOTS)  # z has padding: fewer distinct shapes
-        side, gain = two_means(self.z, *layout.arrays(weights), n_slots=SLOTS)
-        side = np.asarray(side).ravel()
-        return [side[place] for place in layout.place], np.asarray(gain)
+        lean, gain = two_means(self.z, *layout.arrays(weights), n_slots=SLOTS)
+        lean = np.asarray(lean).ravel()
+        return [lean[place] for place in layout.place], np.asarray(gain)
 
     def label_sums(self, labels: np.ndarray, weights: np.ndarray, n_labels: int) -> np.ndarray:
         """Add up the points of each label."""
@@ -72,16 +73,16 @@ class MeshSpace(Space):
             layout = blocks_of(inside, corpus.part_rows, SLOTS)
             layouts.append((layout, layout.arrays(weights[first:])))
         stacked = corpus.place(tuple(np.stack(leaves) for leaves in zip(*[a for _, a in layouts], strict=True)))
-        side, gain = two_means(self.by_part, *stacked, n_slots=SLOTS)
-        side = local_part(side)
-        if side.size != sum(layout.index.size for layout, _ in layouts):  # then they are not of these documents alone
+        lean, gain = two_means(self.by_part, *stacked, n_slots=SLOTS)
+        lean = local_part(lean)
+        if lean.size != sum(layout.index.size for layout, _ in layouts):  # then they are not of these documents alone
             raise AssertionError("the compiler has left the sides of the documents on other devices")
-        side = side.reshape(len(layouts), -1)
-        sides = [
-            np.concatenate([side[part, layout.place[slot]] for part, (layout, _) in enumerate(layouts)])
+        lean = lean.reshape(len(layouts), -1)
+        leans = [
+            np.concatenate([lean[part, layout.place[slot]] for part, (layout, _) in enumerate(layouts)])
             for slot in range(len(groups))
         ]
-        return sides, corpus.gather(np.asarray(gain))[0]  # no process may come to another order
+        return leans, corpus.gather(np.asarray(gain))[0]  # no process may come to another order
 
 
 class StreamedSpace(Space):
@@ -108,15 +109,15 @@ class StreamedSpace(Space):
         for _ in range(TWO_MEANS_STEPS + 1):
             first, changed = 0.0, False
             for number, (part, layout) in enumerate(parts):
-                side, sum_here = _take_sides(self._points(part), *laid_out(part, layout), *where)
-                side, first = np.asarray(side).ravel(), first + np.asarray(sum_here)
-                changed |= chosen[number] is None or bool((side != chosen[number]).any())
-                chosen[number] = side
+                lean, sum_here = _take_sides(self._points(part), *laid_out(part, layout), *where)
+                lean, first = np.asarray(lean).ravel(), first + np.asarray(sum_here)
+                changed |= chosen[number] is None or bool((np.abs(lean - chosen[number]) > SETTLED).any())
+                chosen[number] = lean
             if not changed:
                 break
             where = _between(first, np.asarray(sums.total))
         found = [
-            np.concatenate([side[layout.place[slot]] for side, (_, layout) in zip(chosen, parts, strict=True)])
+            np.concatenate([lean[layout.place[slot]] for lean, (_, layout) in zip(chosen, parts, strict=True)])
             for slot in range(len(groups))
         ]
         return found, np.asarray(_gains(first, np.asarray(sums.total)))
@@ -141,8 +142,8 @@ def _slot_sums(z, index, weight, slot):
 @jax.jit
 def _take_sides(z, index, weight, slot, direction, shift):
     points = gather_points(jnp.asarray(z), index, weight, slot, SLOTS)
-    side = sides(points, direction, shift)
-    return side, side_sums(points, side)
+    lean = leaning(points, direction, shift)
+    return lean, side_sums(points, lean)
 
 
 _principal, _between, _gains = jax.jit(principal), jax.jit(between), jax.jit(gains)

@@ -13,10 +13,10 @@ import numpy as np
 
 from hmom_jax.errors import check_finite
 from hmom_jax.models.moments import resolve_scale
-from hmom_jax.parallel.stream import Part, StreamedCorpus
+from hmom_jax.parallel.stream import Part, StreamedCorpus, pad_rows
 from hmom_jax.sparse import product
 from hmom_jax.tree.embedding import TOL, coordinates, unit_rows
-from hmom_jax.tree.polish import Mixture, leaf_sums, maximise, scores
+from hmom_jax.tree.polish import Labels, Mixture, leaf_sums, maximise, most_probable, scores
 from hmom_jax.whitening import Eigenpairs, dense_block, dense_eigenpairs, is_dense, krylov_steps
 
 
@@ -26,7 +26,7 @@ def embed(corpus: StreamedCorpus, g2, m1, diag2, key, rank: int) -> np.ndarray:
     table = _coordinates(_eigenpairs(corpus, g2, jnp.asarray(m1), jnp.asarray(diag2), scale, key, rank), scale)
     z = np.lib.format.open_memmap(corpus.folder / "z.npy", "w+", corpus.dtype, (corpus.n_docs, rank))
     for part in corpus.parts():
-        z[part.docs] = np.asarray(_unit_rows(part.by_doc, table))[: part.docs.stop - part.docs.start]
+        z[part.docs] = part.fetch(_unit_rows(part.by_doc, table))
     z.flush()
     return z
 
@@ -87,14 +87,13 @@ def _add_part(now, temper, sample_weight, sums, part: Part):
     here = part.over_docs(temper), part.over_docs(sample_weight)
     if isinstance(now, Responsibility):
         return _add_by_mixture(sums, part.by_doc, part.by_word, *here, part.over_docs(now.temper), now.mixture)
-    labels = np.zeros(part.by_doc.n_rows, np.int32)
-    labels[: part.docs.stop - part.docs.start] = now[part.docs]
-    return _add_by_label(sums, part.by_word, *here, labels)
+    labels = pad_rows(now.leaf[part.docs], part.by_doc.n_rows, np.int32)
+    return _add_by_label(sums, part.by_word, *here, labels, part.over_docs(now.sure))
 
 
 @jax.jit
-def _add_by_label(sums, by_word, temper, sample_weight, labels):
-    responsibility = jax.nn.one_hot(labels, sums[1].shape[0], dtype=sums[0].dtype)
+def _add_by_label(sums, by_word, temper, sample_weight, labels, sure):
+    responsibility = jax.nn.one_hot(labels, sums[1].shape[0], dtype=sums[0].dtype) * sure[:, None]
     return jax.tree.map(jnp.add, sums, leaf_sums(by_word, temper, sample_weight, responsibility))
 
 
@@ -107,14 +106,12 @@ def _add_by_mixture(sums, by_doc, by_word, temper, sample_weight, temper_before,
 _maximise = jax.jit(lambda *arguments: maximise(*map(jnp.asarray, arguments)))
 
 
-def most_probable(corpus: StreamedCorpus, now) -> np.ndarray:
-    """Return the most probable leaf of each document."""
-    if not isinstance(now, Responsibility):
-        return now
+def labels_of(corpus: StreamedCorpus, now: Responsibility) -> Labels:
+    """Return the most probable leaf of each document, and how surely."""
     check_finite("The mixture of the leaves (counts or weights may be too large)", np.asarray(now.mixture.log_ratio))
-    return corpus.map_parts(lambda part: _most_probable(part.by_doc, part.over_docs(now.temper), now.mixture))
+    return Labels(*corpus.map_parts(lambda part: _labels(part.by_doc, part.over_docs(now.temper), now.mixture)))
 
 
 @jax.jit
-def _most_probable(by_doc, temper, mixture):
-    return jnp.argmax(jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1), axis=-1)
+def _labels(by_doc, temper, mixture):
+    return most_probable(jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1))

@@ -111,11 +111,11 @@ def test_another_release_or_type_is_refused(tmp_path, monkeypatch):
 def test_damage_is_named_and_other_folders_are_left_alone(tmp_path):
     corpus, rounds = corpus_of("synthetic"), tmp_path / "rounds"
     hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)
-    file = rounds / "plan.start.npy"
+    file = rounds / "plan.leaf.npy"
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"plan\.start\.npy: missing or damaged"):
+    with pytest.raises(InputError, match=r"plan\.leaf\.npy: missing or damaged"):
         hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds, resume=True)
     (rounds / ".plan.json.abc.tmp").write_text("of a process that was killed")
     hm.grow_tree(corpus, n_leaves=2, checkpoint=rounds)

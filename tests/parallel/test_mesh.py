@@ -15,10 +15,10 @@ from hmom_jax.errors import InputError
 from hmom_jax.parallel.mesh import on_mesh
 from hmom_jax.sparse import product
 from tests.helpers import NEAR_TIE
-from tests.parallel.worker import corpus_of, mesh_of, some_unwanted
+from tests.parallel.worker import corpus_of, grow, mesh_of, some_unwanted
 
 SMALL = ("synthetic", "groups")
-REAL = ("docstrings", "bbc_news", "m10_titles")
+REAL = ("docstrings", "bbc_news", "m10_titles", "20newsgroups", "planetmath")
 TIMEOUT = 240
 
 
@@ -77,7 +77,7 @@ def over_devices(tmp_path_factory):
 @pytest.mark.parametrize("name", SMALL)
 def test_one_two_and_eight_devices_give_the_tree_of_plain_memory(over_devices, name):
     corpus = corpus_of(name)
-    tree = hm.grow_tree(corpus, n_leaves=8)
+    tree = grow(name, corpus)
     for number in (1, 2, 8):
         check_agree(over_devices[f"{name}-{number}"], tree, corpus)
 
@@ -104,26 +104,43 @@ def test_real_corpora_over_devices(name, tmp_path, request):
         request.getfixturevalue("data_folder")
     finish([start("devices", str(tmp_path / "found.npz"), "1,2,8", name)])
     found, corpus = np.load(tmp_path / "found.npz"), corpus_of(name)
-    tree = hm.grow_tree(corpus, n_leaves=8)
+    tree = grow(name, corpus)
     for number in (1, 2, 8):
         check_agree(found[f"{name}-{number}"], tree, corpus)
 
 
-def test_two_processes_give_the_tree_of_one(tmp_path):
+def over_processes(folder: Path, names: tuple[str, ...]):
+    """Grow trees over two processes; returns what each has found."""
     pytest.importorskip("jax.experimental.multihost_utils")
     if sys.platform != "linux":
         pytest.skip("collectives of several CPU processes (gloo) are built for Linux")
-    port, names = free_port(), ",".join(SMALL)
-    outs = [tmp_path / f"{number}.npz" for number in range(2)]
-    finish([start("process", str(out), port, "2", str(number), names) for number, out in enumerate(outs)])
-    first, second = (np.load(out) for out in outs)
+    port, outs = free_port(), [folder / f"{number}.npz" for number in range(2)]
+    finish([start("process", str(out), port, "2", str(number), ",".join(names)) for number, out in enumerate(outs)])
+    return [np.load(out) for out in outs]
+
+
+def check_processes(found, name: str) -> None:
+    """Compare the trees of both processes with that of one."""
+    first, second = found
+    corpus = corpus_of(name)
+    check_agree(first[name], grow(name, corpus), corpus)
+    np.testing.assert_array_equal(second[name], first[name])
+    np.testing.assert_array_equal(second[f"{name}-topics"], first[f"{name}-topics"])
+    check_agree(first[f"{name}-weighted"], grow(name, corpus, sample_weight=some_unwanted(corpus.n_docs)), corpus)
+
+
+def test_two_processes_give_the_tree_of_one(tmp_path):
+    found = over_processes(tmp_path, SMALL)
     for name in SMALL:
-        corpus = corpus_of(name)
-        check_agree(first[name], hm.grow_tree(corpus, n_leaves=8), corpus)
-        np.testing.assert_array_equal(second[name], first[name])
-        np.testing.assert_array_equal(second[f"{name}-topics"], first[f"{name}-topics"])
-        weighted = hm.grow_tree(corpus, n_leaves=8, sample_weight=some_unwanted(corpus.n_docs))
-        check_agree(first[f"{name}-weighted"], weighted, corpus)
+        check_processes(found, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_real_corpora_over_two_processes(name, tmp_path, request):
+    if name != "docstrings":
+        request.getfixturevalue("data_folder")
+    check_processes(over_processes(tmp_path, (name,)), name)
 
 
 def test_products_on_a_mesh_are_those_of_the_counts(dtype):

@@ -11,7 +11,7 @@ import pytest
 import hmom_jax as hm
 from tests.parallel.test_mesh import REAL, SMALL, check_agree
 from tests.parallel.test_shards import written
-from tests.parallel.worker import corpus_of, mesh_of
+from tests.parallel.worker import corpus_of, grow, mesh_of
 
 
 def on_disk(folder, corpus: hm.Corpus, n_shards: int) -> hm.Corpus:
@@ -55,8 +55,8 @@ def test_real_corpora_from_disk(name, tmp_path, request):
     if name != "docstrings":
         request.getfixturevalue("data_folder")
     corpus = corpus_of(name)
-    found = hm.grow_tree(on_disk(tmp_path / "x.shards", corpus, 3), n_leaves=8)
-    check_agree(found.labels(), hm.grow_tree(corpus, n_leaves=8), corpus)
+    found = grow(name, on_disk(tmp_path / "x.shards", corpus, 3))
+    check_agree(found.labels(), grow(name, corpus), corpus)
 
 
 MEASURE = """

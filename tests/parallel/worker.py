@@ -12,6 +12,15 @@ import sys
 import jax
 import numpy as np
 
+LEAVES = {"20newsgroups": 32, "planetmath": 64}  # of the others 8
+
+
+def grow(name: str, corpus, **options):
+    """Grow the tree that the tests compare."""
+    import hmom_jax as hm
+
+    return hm.grow_tree(corpus, n_leaves=LEAVES.get(name, 8), **options)
+
 
 def corpus_of(name: str):
     """Return one of the corpora that the tests compare on."""
@@ -65,7 +74,7 @@ def over_devices(out: str, numbers: str, names: str) -> None:
         corpus = corpus_of(name)
         weight = np.random.default_rng(0).integers(0, 3, corpus.n_docs)  # some documents are only assigned
         for number in numbers:
-            tree = hm.grow_tree(corpus, n_leaves=8, mesh=mesh_of(number))
+            tree = grow(name, corpus, mesh=mesh_of(number))
             found[f"{name}-{number}"] = tree.labels()
         if name == "synthetic":
             found[f"{name}-weighted"] = hm.grow_tree(
@@ -73,25 +82,23 @@ def over_devices(out: str, numbers: str, names: str) -> None:
             ).labels()
             for module, entry in ((space, "two_means"), (embedding, "_embed"), (polish, "_em"), (polish, "_best_leaf")):
                 watch(module, entry)
-            hm.grow_tree(corpus, n_leaves=8, mesh=mesh_of(2))
+            grow(name, corpus, mesh=mesh_of(2))
     np.savez(out, exchanged=np.array(sorted(exchanged), dtype=str), **found)
 
 
 def as_process(out: str, port: str, count: str, number: str, names: str) -> None:
     """Be one of several processes, with an uneven share of the documents."""
     jax.distributed.initialize(f"127.0.0.1:{port}", int(count), int(number), heartbeat_timeout_seconds=10)
-    import hmom_jax as hm
-
     found = {}
     for name in names.split(","):
         corpus = corpus_of(name)
         cuts = (np.arange(int(count) + 1) / int(count)) ** 1.5 * corpus.n_docs
         docs = np.arange(*cuts.astype(int)[int(number) : int(number) + 2])
         here = corpus.take(docs)
-        tree = hm.grow_tree(here, n_leaves=8, mesh=mesh_of(jax.device_count()))
+        tree = grow(name, here, mesh=mesh_of(jax.device_count()))
         found[name] = tree.labels()
         weight = some_unwanted(corpus.n_docs)[docs]
-        weighted = hm.grow_tree(here, n_leaves=8, mesh=mesh_of(jax.device_count()), sample_weight=weight)
+        weighted = grow(name, here, mesh=mesh_of(jax.device_count()), sample_weight=weight)
         found[f"{name}-weighted"] = weighted.labels()
         found[f"{name}-topics"] = np.stack([node.topic for node in tree.nodes])
     np.savez(out, **found)

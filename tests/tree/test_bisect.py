@@ -44,12 +44,30 @@ def test_gain_is_the_growth_of_the_resultant_lengths():
     z, _ = clouds(1)
     groups = [np.arange(0, 100), np.arange(100, 180)]
     layout = blocks_of(groups, len(z), 4)
-    side, gain = two_means(z, *layout.arrays(np.ones(len(z))), n_slots=4)
+    lean, gain = two_means(z, *layout.arrays(np.ones(len(z))), n_slots=4)
     for slot, docs in enumerate(groups):
-        chosen = np.asarray(side).ravel()[layout.place[slot]]
-        parts = z[docs][chosen].sum(0), z[docs][~chosen].sum(0)
+        share = 0.5 * (1 + np.asarray(lean).ravel()[layout.place[slot]])[:, None]
+        parts = (share * z[docs]).sum(0), ((1 - share) * z[docs]).sum(0)
         expected = sum(np.linalg.norm(p) for p in parts) - np.linalg.norm(z[docs].sum(0))
         assert gain[slot] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_document_at_the_border_has_no_say_in_the_cell_where_it_ends_up():
+    """Two groups, and one point that moves from one to the other: all that others see moves with it steadily."""
+    z, _ = clouds(4, n_docs=200, n_groups=2, spread=0.2)
+    centres = [(z[cell.docs].sum(0)) for cell in grow_cells(z, np.ones(len(z)), 2, min_leaf=3)[0]]
+    first, second = (centre / np.linalg.norm(centre) for centre in centres)
+    said = []
+    for way in np.linspace(-0.01, 0.01, 41):  # across the border in between
+        point = (0.5 + way) * first + (0.5 - way) * second
+        points = np.concatenate([z, point[None] / np.linalg.norm(point)]).astype(np.float32)
+        cells, _ = grow_cells(points, np.ones(len(points)), 2, min_leaf=3)
+        cells = sorted(cells, key=lambda cell: -(cell.sure @ points[cell.docs] @ first))
+        said.append([cell.sure @ points[cell.docs] for cell in cells])
+    ends = np.abs(np.asarray(said)[-1] - np.asarray(said)[0]).max()
+    steps = np.abs(np.diff(np.asarray(said), axis=0)).max()
+    assert ends > 0.1
+    assert steps < 0.1 * ends
 
 
 def test_least_leaf_and_largest_depth_hold():

@@ -4,7 +4,7 @@ import numpy as np
 
 import hmom_jax as hm
 from hmom_jax.tree.effective import Effective, burst_share
-from hmom_jax.tree.polish import em
+from hmom_jax.tree.polish import Labels, em
 
 
 def test_em_equals_a_plain_transcription(dtype):
@@ -12,13 +12,13 @@ def test_em_equals_a_plain_transcription(dtype):
     corpus = hm.Corpus.from_counts(data.counts.astype(dtype))
     rng = np.random.default_rng(0)
     temper, weight = rng.uniform(0.3, 1, 60), rng.integers(0, 3, 60).astype(float)
-    start = rng.integers(4, size=60)
+    start = Labels(rng.integers(4, size=60), rng.uniform(size=60))
     found, mixture = em(corpus, temper, weight, start, 3, 4, prior=0.3)
 
     counts = temper[:, None] * data.counts.toarray()
     mean = weight @ counts / (weight @ counts).sum()
     mass = 0.3 * (weight @ counts).sum() / 4
-    r = np.eye(4)[start]
+    r = np.eye(4)[start.leaf] * start.sure[:, None]
     for _ in range(3):
         topics = counts.T @ (weight[:, None] * r) + mass * mean[:, None] + 1e-9
         topics /= topics.sum(0)
