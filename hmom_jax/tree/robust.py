@@ -3,8 +3,8 @@
 1. effective counts (burstiness, tempered documents); 2. one eigendecomposition of the scaled second moment without
 its diagonal; 3. best-first two-way splits in that space, to more cells than asked for; 4. a few EM steps on the
 counts; 5. cells are merged back, which gives the tree; 6. EM over all leaves; 7. leaves that lost their documents
-get back those that they started with. The order of documents changes rounding at most, and in memory not even that;
-the key only starts the eigensolver.
+get back those that they started with. The order of documents changes rounding at most, and in memory not even that; no
+step takes a hard decision that rounding could turn and others would follow. The key only starts the eigensolver.
 """
 
 import numpy as np
@@ -97,9 +97,8 @@ def grow_robust(
 def _in_order(corpus: Corpus, sample_weight: np.ndarray) -> np.ndarray | None:
     """Return the documents of positive weight, sorted by what they say; None for all of them as they are.
 
-    Sums in another order are rounded otherwise, and where a document stands between two cells that can end in another
-    leaf for some others. Sorted by content, the order in which documents came decides nothing. Large corpora, and those
-    on disk or on several devices, stay as they are.
+    Sums in another order are rounded otherwise, which can turn a close call. Sorted by content, the order in which
+    documents came decides nothing. Large corpora, and those on disk or on several devices, stay as they are.
     """
     weighty = sample_weight > 0
     docs = np.flatnonzero(weighty)
