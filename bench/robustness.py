@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 import hmom_jax as hm  # noqa: E402
 from bench.corpora import load_labelled  # noqa: E402
 from hmom_jax.metrics import adjusted_rand_score, normalized_mutual_info_score  # noqa: E402
-from hmom_jax.tree import effective, embedding, robust  # noqa: E402
+from hmom_jax.tree import bisect, effective, embedding, robust  # noqa: E402
 
 SMALL = ("20newsgroups", "bbc_news", "planetmath", "dblp_titles", "m10_titles")
 
@@ -124,6 +124,7 @@ def ingredients():
         "diagonal kept in M2": lambda: mock.patch.object(hm.Corpus, "squares", property(_no_squares)),
         "coordinates not weighted": lambda: mock.patch.object(embedding, "POWER", 0.0),
         "every document alike (beta 1)": lambda: mock.patch.object(embedding, "BETA", 1.0),
+        "hard borders between cells": lambda: mock.patch.object(bisect, "_BORDER", 1e-9),
         "no growing beyond and merging back": lambda: mock.patch.object(robust, "_OVERGROW", 1),
         "no EM before the merges": lambda: mock.patch.object(robust, "_STEPS_CELLS", 0),
         "topic prior 1% of a leaf": lambda: mock.patch.object(

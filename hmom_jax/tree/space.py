@@ -25,6 +25,9 @@ from hmom_jax.tree.bisect import (
 )
 
 
+_FEW_DOCS = 1 << 13  # up to so many a look costs less than a compilation
+
+
 class Space:
     """Points on one device; the numbers of documents are those of a corpus.
 
@@ -45,7 +48,10 @@ class Space:
 
     def split(self, groups: list[np.ndarray], weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Split up to ``SLOTS`` groups in two; returns how far documents lean to a side, -1 to 1, and the gains."""
-        layout = blocks_of(groups, len(self.z), SLOTS)  # z has padding: fewer distinct shapes
+        room = len(self.z)  # with padding: fewer distinct shapes
+        if room > _FEW_DOCS and 3 * sum(map(len, groups)) <= room:
+            room //= 3  # most looks are at few documents: half of the work in all, for one more compilation
+        layout = blocks_of(groups, room, SLOTS)
         lean, gain = two_means(self.z, *layout.arrays(weights), n_slots=SLOTS)
         lean = np.asarray(lean).ravel()
         return [lean[place] for place in layout.place], np.asarray(gain)
