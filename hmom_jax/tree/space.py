@@ -24,7 +24,6 @@ from hmom_jax.tree.bisect import (
     two_means,
 )
 
-
 _FEW_DOCS = 1 << 13  # up to so many a look costs less than a compilation
 
 
