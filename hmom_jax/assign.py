@@ -2,10 +2,10 @@ r"""Assignment of documents to topics (Algorithm 2): the argmax of $X \log\mu_j 
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.sparse import FoldedRows, product, shift, take_rows
 
 # Part of the method, not a setting: a floor of 1e-5 moves the nips partition by 0.05 ARI.
@@ -34,7 +34,7 @@ def score_columns(
     return logs[..., 1:] - logs[..., :1], log_weights[..., 1:] - log_weights[..., :1]
 
 
-@partial(jax.jit, static_argnames="n_nodes")
+@partial(quick_jit, static_argnames="n_nodes")
 def choose_topic(
     by_doc: FoldedRows,
     topics: Float[Array, "nodes n_words rank"],

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hmom_jax.assign import floor_topics
+from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.models.single_topic import document_weights, moments_from_weights
 from hmom_jax.sparse import FoldedRows, fold_rows, geometric
@@ -109,7 +110,7 @@ def fit_round(
     )
 
 
-@partial(jax.jit, static_argnames=("decompose", "rank", "nodes", "word_scale"))
+@partial(quick_jit, static_argnames=("decompose", "rank", "nodes", "word_scale"))
 def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, rank, nodes, word_scale):
     moments = moments_from_weights(by_doc, by_word, weights, word_scale, offset=offset, nodes=nodes)
     keys = jax.vmap(lambda path: jax.random.fold_in(key, path))(paths)
