@@ -47,10 +47,18 @@ def choose_topic(
 
     One pass over the nonzeros. Ties go to the first topic.
     """
+    return best_topic(shift(by_doc, node * topics.shape[-2]), topics, weights, node)
+
+
+def best_topic(
+    shifted: FoldedRows,
+    topics: Float[Array, "nodes n_words rank"],
+    weights: Float[Array, "nodes rank"],
+    node: Int[Array, " padded_docs"],
+) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
+    """Do the same with documents that already read from the section of their node."""
     columns, bias = score_columns(topics, weights)
-    n_words = columns.shape[-2]
-    scores = product(shift(by_doc, node * n_words), columns.reshape(n_nodes * n_words, -1))
-    scores = scores + take_rows(bias, node)
+    scores = product(shifted, columns.reshape(-1, columns.shape[-1])) + take_rows(bias, node)
     scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
     choice = jnp.argmax(scores, axis=-1)
     best = scores.max(-1)

@@ -19,7 +19,8 @@ def normal(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, .
     size = (math.prod(shape),)  # drawn in a row: the same numbers as in several dimensions, much quicker to compile
     if not key.ndim:
         return jnp.broadcast_to(jax.random.normal(key, size, dtype).reshape(shape), (*nodes, *shape))
-    draws = jax.vmap(lambda one: jax.random.normal(one, size, dtype))(key.reshape(-1))
+    # One key after the other: a loop is a computation of its own, which XLA does not merge into what uses the draws.
+    draws = jax.lax.map(lambda one: jax.random.normal(one, size, dtype), key.reshape(-1))
     return draws.reshape(*key.shape, *shape)
 
 

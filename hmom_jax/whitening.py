@@ -273,7 +273,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     def orthonormal(basis, rows):
         # Twice is enough, also where the first remainder was only rounding. In a loop: compiled once.
         def once(_, rows):
-            rows = rows - matmul(matmul(rows, _turn(basis)), basis)
+            rows = rows - matmul(_turn(matmul(basis, _turn(rows))), basis)
             return _turn(orthonormalise_tall(_turn(rows)))
 
         return jax.lax.fori_loop(0, 2, once, rows)
