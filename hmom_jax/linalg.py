@@ -27,28 +27,30 @@ def orthonormalise(block: Float[Array, "*nodes n_words columns"]) -> Float[Array
     return _over_leading_axes(lambda b: jnp.linalg.qr(b)[0], block)
 
 
-def orthonormalise_tall(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
-    """Return an orthonormal basis of the columns of a tall block, a stretch of rows at a time.
+def orthonormalise_rows(rows: Float[Array, "*nodes vectors n_words"]) -> Float[Array, "*nodes vectors n_words"]:
+    """Return orthonormal rows with the same span as a few long ones, a stretch of words at a time.
 
     LAPACK takes threads of its own for larger arrays, and a hundred times as long when the machine is busy with
-    others. Stretches are small enough for one thread; their triangles, stacked, are orthonormalised in turn.
+    others. Stretches are small enough for one thread; their triangles, side by side, are orthonormalised in turn.
 
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> basis = orthonormalise_tall(jnp.arange(20_000.0).reshape(10_000, 2) % 7)
-    >>> abs(basis.T @ basis).round(3).tolist()
+    >>> basis = orthonormalise_rows(jnp.arange(20_000.0).reshape(2, 10_000) % 7)
+    >>> abs(basis @ basis.T).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    *lead, rows, columns = block.shape
-    stretch = max(2 * columns, _ONE_THREAD // columns)
-    if rows <= stretch:
-        return orthonormalise(block)
-    parts = -(-rows // stretch)
-    block = jnp.pad(block, [(0, 0)] * len(lead) + [(0, parts * stretch - rows), (0, 0)])
-    q, r = _over_leading_axes(lambda b: tuple(jnp.linalg.qr(b)), block.reshape(*lead, parts, stretch, columns))
-    top = orthonormalise_tall(r.reshape(*lead, parts * columns, columns)).reshape(r.shape)
-    return jnp.matmul(q, top, precision="highest").reshape(*lead, parts * stretch, columns)[..., :rows, :]
+    *lead, vectors, length = rows.shape
+    stretch = max(2 * vectors, _ONE_THREAD // vectors)
+    if length <= stretch:
+        return _over_leading_axes(lambda rows: jnp.linalg.qr(rows.mT)[0].mT, rows)
+    parts = -(-length // stretch)
+    rows = jnp.pad(rows, [(0, 0)] * len(lead) + [(0, 0), (0, parts * stretch - length)])
+    cut = lambda rows: jnp.swapaxes(rows.reshape(*lead, vectors, parts, -1), -3, -2)  # one part after the other
+    join = lambda cut: jnp.swapaxes(cut, -3, -2).reshape(*lead, vectors, -1)
+    q, r = _over_leading_axes(lambda part: tuple(side.mT for side in jnp.linalg.qr(part.mT)), cut(rows))
+    top = cut(orthonormalise_rows(join(r)))
+    return join(jnp.matmul(top, q, precision="highest"))[..., :length]
 
 
 def triangle(block: Float[Array, "*nodes rows columns"]) -> Float[Array, "*nodes columns columns"]:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.implicit import inverse, kept_space, root, scaled_times
 from hmom_jax.keys import normal
-from hmom_jax.linalg import eigh, orthonormalise_tall
+from hmom_jax.linalg import eigh, orthonormalise_rows
 from hmom_jax.models.moments import Moments
 
 # Below this size (and wherever a Krylov basis would fill the space) the dense eigenproblem is cheaper and exact.
@@ -274,7 +274,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         # Twice is enough, also where the first remainder was only rounding. In a loop: compiled once.
         def once(_, rows):
             rows = rows - matmul(_turn(matmul(basis, _turn(rows))), basis)
-            return _turn(orthonormalise_tall(_turn(rows)))
+            return orthonormalise_rows(rows)
 
         return jax.lax.fori_loop(0, 2, once, rows)
 
@@ -329,7 +329,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         return Krylov(
             basis=jnp.zeros((*batch, columns, n_words), dtype),
             projected=jnp.zeros((*batch, columns, columns), dtype),
-            newest=_turn(orthonormalise_tall(jnp.where(scale[..., None] > 0, block, 0.0))),
+            newest=orthonormalise_rows(_turn(jnp.where(scale[..., None] > 0, block, 0.0))),
             values=jnp.zeros((*batch, n_kept), dtype),
             ritz=jnp.zeros((*batch, n_kept, columns), dtype),
             residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
