@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.implicit import inverse, kept_space, root, scaled_times
 from hmom_jax.keys import normal
-from hmom_jax.linalg import eigh, orthonormalise_rows
+from hmom_jax.linalg import eigh, orthonormalise_rows, over_nodes
 from hmom_jax.models.moments import Moments
 
 # Below this size (and wherever a Krylov basis would fill the space) the dense eigenproblem is cheaper and exact.
@@ -270,6 +270,9 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     columns, n_kept = capacity * width, keep * width
     matmul = partial(jnp.matmul, precision="highest")
 
+    # A round's slots that are not in use come last, and have no words.
+    live = jnp.where((scale > 0).any(-1), jnp.arange(1, batch[-1] + 1), 0).max() if len(batch) == 1 else None
+
     def orthonormal(basis, rows):
         # Twice is enough, also where the first remainder was only rounding. In a loop: compiled once.
         def once(_, rows):
@@ -278,16 +281,20 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
 
         return jax.lax.fori_loop(0, 2, once, rows)
 
+    def project(basis, image):
+        column = matmul(basis, image)
+        remainder = _turn(image) - matmul(_turn(column), basis)
+        return column, remainder, orthonormal(basis, remainder)
+
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
-        column = matmul(basis, image)
+        column, remainder, newest = over_nodes(project, basis, image, live=live)
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
         projected = jax.lax.dynamic_update_slice_in_dim(projected, _turn(column), at, axis=-2)
-        remainder = _turn(image) - matmul(_turn(column), basis)
         state = state._replace(
-            basis=basis, projected=projected, step=state.step + 1, n_products=state.n_products + 1,
-            newest=orthonormal(basis, remainder),
+            basis=basis, projected=projected, newest=newest,
+            step=state.step + 1, n_products=state.n_products + 1,
         )  # fmt: skip
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
         return jax.lax.cond(due, look, lambda state, _: state, state, remainder)
@@ -297,7 +304,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
         empty = jnp.diag((jnp.arange(columns) >= state.step * width).astype(dtype))
-        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape))
+        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape), live)
         values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
         last = jax.lax.dynamic_slice_in_dim(ritz, (state.step - 1) * width, width, axis=-1)
         residuals = jnp.linalg.norm(matmul(last, remainder), axis=-1)
@@ -341,7 +348,8 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     def pairs(state: Krylov) -> Eigenpairs:
         vectors = matmul(state.ritz[..., :rank, :], state.basis)
         # Without the division XLA would write the product itself in columns, in nine times the time.
-        vectors = _turn(vectors / jnp.linalg.norm(vectors, axis=-1, keepdims=True))
+        length = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
+        vectors = _turn(vectors / jnp.where(length > 0, length, 1.0))
         return Eigenpairs(
             state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
         )

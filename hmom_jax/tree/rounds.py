@@ -87,7 +87,8 @@ def fit_round(
 ):
     """Decompose the moments of every slot and choose the topic of each document within its own.
 
-    Returns the choice, topics with their floor, and the decomposition, all on the device. ``by_word`` is the layout by (slot, word), or by word alone; None to make the former.
+    Returns the choice, topics with their floor, and the decomposition, all on the device. ``by_word`` is the layout by
+    (slot, word), or by word alone; None to make the former.
     """
     n_words = geometric(corpus.n_words)
     inside = slot >= 0
