@@ -2,10 +2,10 @@ r"""Assignment of documents to topics (Algorithm 2): the argmax of $X \log\mu_j 
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.sparse import FoldedRows, product, shift, take_rows
 
 # Part of the method, not a setting: a floor of 1e-5 moves the nips partition by 0.05 ARI.
@@ -34,7 +34,7 @@ def score_columns(
     return logs[..., 1:] - logs[..., :1], log_weights[..., 1:] - log_weights[..., :1]
 
 
-@partial(jax.jit, static_argnames="n_nodes")
+@partial(quick_jit, static_argnames="n_nodes")
 def choose_topic(
     by_doc: FoldedRows,
     topics: Float[Array, "nodes n_words rank"],
@@ -47,10 +47,18 @@ def choose_topic(
 
     One pass over the nonzeros. Ties go to the first topic.
     """
+    return best_topic(shift(by_doc, node * topics.shape[-2]), topics, weights, node)
+
+
+def best_topic(
+    shifted: FoldedRows,
+    topics: Float[Array, "nodes n_words rank"],
+    weights: Float[Array, "nodes rank"],
+    node: Int[Array, " padded_docs"],
+) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
+    """Do the same with documents that already read from the section of their node."""
     columns, bias = score_columns(topics, weights)
-    n_words = columns.shape[-2]
-    scores = product(shift(by_doc, node * n_words), columns.reshape(n_nodes * n_words, -1))
-    scores = scores + take_rows(bias, node)
+    scores = product(shifted, columns.reshape(-1, columns.shape[-1])) + take_rows(bias, node)
     scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
     choice = jnp.argmax(scores, axis=-1)
     best = scores.max(-1)

@@ -24,7 +24,8 @@ def _fixed_key():
     with (
         jax.ensure_compile_time_eval()
     ):  # the first call may come from inside a trace, and must not be kept as a tracer
-        return jax.random.key(0)
+        # What ``jax.random.key(0)`` is by default, without the compilation that a seed takes.
+        return jax.random.wrap_key_data(np.zeros(2, np.uint32), impl="threefry2x32")
 
 
 def default_key(key):

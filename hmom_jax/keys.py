@@ -1,5 +1,7 @@
 """Random draws over leading axes: one key for all nodes, or a key for each."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -14,9 +16,11 @@ def normal(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, .
     >>> normal(jax.random.key(0), (4,), (2, 3), "float32").shape
     (4, 2, 3)
     """
+    size = (math.prod(shape),)  # drawn in a row: the same numbers as in several dimensions, much quicker to compile
     if not key.ndim:
-        return jnp.broadcast_to(jax.random.normal(key, shape, dtype), (*nodes, *shape))
-    draws = jax.vmap(lambda one: jax.random.normal(one, shape, dtype))(key.reshape(-1))
+        return jnp.broadcast_to(jax.random.normal(key, size, dtype).reshape(shape), (*nodes, *shape))
+    # One key after the other: a loop is a computation of its own, which XLA does not merge into what uses the draws.
+    draws = jax.lax.map(lambda one: jax.random.normal(one, size, dtype), key.reshape(-1))
     return draws.reshape(*key.shape, *shape)
 
 

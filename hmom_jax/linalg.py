@@ -9,58 +9,60 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 # Entries of an array up to which LAPACK (OpenBLAS) stays with one thread.
 _ONE_THREAD = 8192
 
 
 def eigh(
-    matrix: Float[Array, "*nodes size size"],
+    matrix: Float[Array, "*nodes size size"], live: Int[Array, ""] | None = None
 ) -> tuple[Float[Array, "*nodes size"], Float[Array, "*nodes size size"]]:
-    """Return eigenvalues in ascending order, and eigenvectors in columns."""
-    return _over_leading_axes(lambda m: tuple(jnp.linalg.eigh(m)), matrix)
+    """Return eigenvalues in ascending order, and eigenvectors in columns; ``live`` as in :func:`over_nodes`."""
+    return over_nodes(lambda m: tuple(jnp.linalg.eigh(m)), matrix, live=live)
 
 
 def orthonormalise(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
     """Return an orthonormal basis of the columns (the Q of QR)."""
-    return _over_leading_axes(lambda b: jnp.linalg.qr(b)[0], block)
+    return over_nodes(lambda b: jnp.linalg.qr(b)[0], block)
 
 
-def orthonormalise_tall(block: Float[Array, "*nodes n_words columns"]) -> Float[Array, "*nodes n_words columns"]:
-    """Return an orthonormal basis of the columns of a tall block, a stretch of rows at a time.
+def orthonormalise_rows(rows: Float[Array, "*nodes vectors n_words"]) -> Float[Array, "*nodes vectors n_words"]:
+    """Return orthonormal rows with the same span as a few long ones, a stretch of words at a time.
 
     LAPACK takes threads of its own for larger arrays, and a hundred times as long when the machine is busy with
-    others. Stretches are small enough for one thread; their triangles, stacked, are orthonormalised in turn.
+    others. Stretches are small enough for one thread; their triangles, side by side, are orthonormalised in turn.
 
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> basis = orthonormalise_tall(jnp.arange(20_000.0).reshape(10_000, 2) % 7)
-    >>> abs(basis.T @ basis).round(3).tolist()
+    >>> basis = orthonormalise_rows(jnp.arange(20_000.0).reshape(2, 10_000) % 7)
+    >>> abs(basis @ basis.T).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    *lead, rows, columns = block.shape
-    stretch = max(2 * columns, _ONE_THREAD // columns)
-    if rows <= stretch:
-        return orthonormalise(block)
-    parts = -(-rows // stretch)
-    block = jnp.pad(block, [(0, 0)] * len(lead) + [(0, parts * stretch - rows), (0, 0)])
-    q, r = _over_leading_axes(lambda b: tuple(jnp.linalg.qr(b)), block.reshape(*lead, parts, stretch, columns))
-    top = orthonormalise_tall(r.reshape(*lead, parts * columns, columns)).reshape(r.shape)
-    return jnp.matmul(q, top, precision="highest").reshape(*lead, parts * stretch, columns)[..., :rows, :]
+    *lead, vectors, length = rows.shape
+    stretch = max(2 * vectors, _ONE_THREAD // vectors)
+    if length <= stretch:
+        return over_nodes(lambda rows: jnp.linalg.qr(rows.mT)[0].mT, rows)
+    parts = -(-length // stretch)
+    rows = jnp.pad(rows, [(0, 0)] * len(lead) + [(0, 0), (0, parts * stretch - length)])
+    cut = lambda rows: jnp.swapaxes(rows.reshape(*lead, vectors, parts, -1), -3, -2)  # one part after the other
+    join = lambda cut: jnp.swapaxes(cut, -3, -2).reshape(*lead, vectors, -1)
+    q, r = over_nodes(lambda part: tuple(side.mT for side in jnp.linalg.qr(part.mT)), cut(rows))
+    top = cut(orthonormalise_rows(join(r)))
+    return join(jnp.matmul(top, q, precision="highest"))[..., :length]
 
 
 def triangle(block: Float[Array, "*nodes rows columns"]) -> Float[Array, "*nodes columns columns"]:
     """Return the R of QR."""
-    return _over_leading_axes(partial(jnp.linalg.qr, mode="r"), block)
+    return over_nodes(partial(jnp.linalg.qr, mode="r"), block)
 
 
 def solve(
     matrix: Float[Array, "*nodes size size"], right: Float[Array, "*nodes size columns"]
 ) -> Float[Array, "*nodes size columns"]:
     """Solve linear systems."""
-    return _over_leading_axes(jnp.linalg.solve, matrix, right)
+    return over_nodes(jnp.linalg.solve, matrix, right)
 
 
 def solve_accretive(
@@ -90,14 +92,25 @@ def solve_accretive(
     return jax.lax.fori_loop(0, size, eliminate, jnp.concatenate([matrix, right], axis=-1))[..., size:]
 
 
-def _over_leading_axes(function, *operands):
+def over_nodes(function, *operands, live: Int[Array, ""] | None = None):
+    """Apply a function of matrices, or of stacks of them, to all nodes: one after the other on a CPU.
+
+    There only the first ``live`` nodes are done, where that is given; the results of others are zero.
+    """
     if operands[0].ndim == 2:
         return function(*operands)
 
     def one_by_one(*operands):
         lead = operands[0].shape[:-2]
         flat = [operand.reshape(-1, *operand.shape[-2:]) for operand in operands]
-        results = jax.lax.map(lambda parts: function(*parts), tuple(flat))
+        if live is None:
+            results = jax.lax.map(lambda parts: function(*parts), tuple(flat))
+        else:
+            at = lambda node: function(*(operand[node] for operand in flat))
+            put = lambda node, all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, node, axis=0)
+            zeros = lambda one: jnp.zeros((len(flat[0]), *one.shape), one.dtype)
+            step = lambda node, results: jax.tree.map(partial(put, node), results, at(node))
+            results = jax.lax.fori_loop(0, live, step, jax.tree.map(zeros, jax.eval_shape(at, 0)))
         return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), results)
 
     return jax.lax.platform_dependent(*operands, cpu=one_by_one, default=function)

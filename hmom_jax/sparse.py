@@ -384,31 +384,48 @@ def product(
 
 def _all_columns(rows: FoldedRows, table):
     """Multiply all columns at once."""
-
-    def sum_entries(at, count, table):
-        return sum(count[:, lane, None] * take_rows(table, at[:, lane]) for lane in range(count.shape[1]))
-
-    def sum_pieces(fold, below):
-        return sum(take_rows(below, fold[:, lane]) for lane in range(fold.shape[1]))
-
-    levels = [_apart(rows, sum_entries, jnp.asarray(rows.index), jnp.asarray(rows.count), table)]
-    for fold in rows.folds:
-        levels.append(_apart(rows, sum_pieces, jnp.asarray(fold), levels[-1]))
+    index, count = jnp.asarray(rows.index), jnp.asarray(rows.count)
+    levels = [_apart(rows, _sum_entries, jnp.result_type(count, table), index, count, table)]
+    for fold in map(jnp.asarray, rows.folds):
+        levels.append(_apart(rows, _sum_pieces, levels[-1].dtype, fold, levels[-1]))
     sums = take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
     return sums if rows.stacks == 1 else sums.reshape(rows.stacks, rows.n_rows, -1).sum(0)
 
 
-def _apart(rows: FoldedRows, function, *arguments):
+def _sum_entries(index, count, table):
+    return sum(_one_entry(*lane, table) for lane in zip(_lanes(index), _lanes(count), strict=True))
+
+
+def _sum_pieces(fold, below):
+    return sum(_one_piece(lane, below) for lane in _lanes(fold))
+
+
+def _lanes(array):
+    return jax.lax.split(array, [1] * array.shape[1], axis=1)
+
+
+# What every lane does, traced once for all of them.
+@jax.jit
+def _one_entry(index, count, table):
+    return count * take_rows(table, index[:, 0])
+
+
+@jax.jit
+def _one_piece(fold, below):
+    return take_rows(below, fold[:, 0])
+
+
+def _apart(rows: FoldedRows, function, dtype, lanes, *arguments):
     """Compute a level by itself on a CPU.
 
     XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that
     (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores.
     """
     if not rows.columns:
-        return function(*arguments)
-    result = jax.eval_shape(function, *arguments)
+        return function(lanes, *arguments)
+    shape = (len(lanes), arguments[-1].shape[1])
     always = jnp.asarray(rows.final)[0] >= 0  # the compiler does not know
-    return jax.lax.cond(always, function, lambda *_: jnp.zeros(result.shape, result.dtype), *arguments)
+    return jax.lax.cond(always, function, lambda *_: jnp.zeros(shape, dtype), lanes, *arguments)
 
 
 def _by_sections(rows: FoldedRows, table):

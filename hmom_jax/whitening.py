@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.implicit import inverse, kept_space, root, scaled_times
 from hmom_jax.keys import normal
-from hmom_jax.linalg import eigh, orthonormalise_tall
+from hmom_jax.linalg import eigh, orthonormalise_rows, over_nodes
 from hmom_jax.models.moments import Moments
 
 # Below this size (and wherever a Krylov basis would fill the space) the dense eigenproblem is cheaper and exact.
@@ -230,17 +230,26 @@ def krylov_shape(rank: int) -> KrylovShape:
 
 
 class Krylov(NamedTuple):
-    """State of the block Krylov method; ``block`` is what to multiply next."""
+    """State of the block Krylov method; ``block`` is what to multiply next.
 
-    basis: Float[Array, "*nodes n_words columns"]  # orthonormal, zero where not yet built
-    projected: Float[Array, "*nodes columns columns"]  # basis' A basis
-    block: Float[Array, "*nodes n_words width"]  # the newest block, to be multiplied next
+    Vectors lie in rows: products of a few of them with the basis then read both along their rows, in a third of the
+    time.
+    """
+
+    basis: Float[Array, "*nodes vectors n_words"]  # orthonormal, zero where not yet built
+    projected: Float[Array, "*nodes vectors vectors"]  # the second moment in that basis
+    newest: Float[Array, "*nodes width n_words"]  # the newest block, to be multiplied next
     values: Float[Array, "*nodes kept"]
-    ritz: Float[Array, "*nodes columns kept"]
+    ritz: Float[Array, "*nodes kept vectors"]
     residuals: Float[Array, "*nodes kept"]
     step: Int[Array, ""]
     n_products: Int[Array, ""]
     done: Bool[Array, ""]
+
+    @property
+    def block(self) -> Float[Array, "*nodes n_words width"]:
+        """The newest block in columns, as products take it."""
+        return _turn(self.newest)
 
 
 class KrylovSteps(NamedTuple):
@@ -261,23 +270,31 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     columns, n_kept = capacity * width, keep * width
     matmul = partial(jnp.matmul, precision="highest")
 
-    def against(basis, block):  # one round of block Gram-Schmidt
-        return block - matmul(basis, matmul(jnp.swapaxes(basis, -1, -2), block))
+    # A round's slots that are not in use come last, and have no words.
+    live = jnp.where((scale > 0).any(-1), jnp.arange(1, batch[-1] + 1), 0).max() if len(batch) == 1 else None
 
-    def orthonormal(basis, block):  # twice is enough, also where the first remainder was only rounding
-        block = orthonormalise_tall(against(basis, block))
-        return orthonormalise_tall(against(basis, block))
+    def orthonormal(basis, rows):
+        # Twice is enough, also where the first remainder was only rounding. In a loop: compiled once.
+        def once(_, rows):
+            rows = rows - matmul(_turn(matmul(basis, _turn(rows))), basis)
+            return orthonormalise_rows(rows)
+
+        return jax.lax.fori_loop(0, 2, once, rows)
+
+    def project(basis, image):
+        column = matmul(basis, image)
+        remainder = _turn(image) - matmul(_turn(column), basis)
+        return column, remainder, orthonormal(basis, remainder)
 
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
-        basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.block, at, axis=-1)
-        column = matmul(jnp.swapaxes(basis, -1, -2), image)
+        basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
+        column, remainder, newest = over_nodes(project, basis, image, live=live)
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
-        projected = jax.lax.dynamic_update_slice_in_dim(projected, jnp.swapaxes(column, -1, -2), at, axis=-2)
-        remainder = image - matmul(basis, column)
+        projected = jax.lax.dynamic_update_slice_in_dim(projected, _turn(column), at, axis=-2)
         state = state._replace(
-            basis=basis, projected=projected, step=state.step + 1, n_products=state.n_products + 1,
-            block=orthonormal(basis, remainder),
+            basis=basis, projected=projected, newest=newest,
+            step=state.step + 1, n_products=state.n_products + 1,
         )  # fmt: skip
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
         return jax.lax.cond(due, look, lambda state, _: state, state, remainder)
@@ -287,10 +304,10 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
         empty = jnp.diag((jnp.arange(columns) >= state.step * width).astype(dtype))
-        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape))
-        values, ritz = values[..., ::-1][..., :n_kept], ritz[..., ::-1][..., :n_kept]
-        last = jax.lax.dynamic_slice_in_dim(ritz, (state.step - 1) * width, width, axis=-2)
-        residuals = jnp.linalg.norm(matmul(remainder, last), axis=-2)
+        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape), live)
+        values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
+        last = jax.lax.dynamic_slice_in_dim(ritz, (state.step - 1) * width, width, axis=-1)
+        residuals = jnp.linalg.norm(matmul(last, remainder), axis=-1)
 
         kept = values[..., :rank]
         enough = residuals[..., :rank] <= jnp.maximum(tol * kept, _noise(values)[..., None])
@@ -299,7 +316,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         return state._replace(values=values, ritz=ritz, residuals=residuals, done=enough.all())
 
     def restart(state: Krylov) -> Krylov:
-        basis = jnp.zeros_like(state.basis).at[..., :n_kept].set(matmul(state.basis, state.ritz))
+        basis = jnp.zeros_like(state.basis).at[..., :n_kept, :].set(matmul(state.ritz, state.basis))
         identity = jnp.broadcast_to(jnp.eye(n_kept, dtype=dtype), (*batch, n_kept, n_kept))
         diagonal = identity * state.values[..., None, :]
         projected = jnp.zeros_like(state.projected).at[..., :n_kept, :n_kept].set(diagonal)
@@ -317,11 +334,11 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
         block = block.at[..., 0].set(scale * m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
         return Krylov(
-            basis=jnp.zeros((*batch, n_words, columns), dtype),
+            basis=jnp.zeros((*batch, columns, n_words), dtype),
             projected=jnp.zeros((*batch, columns, columns), dtype),
-            block=orthonormalise_tall(jnp.where(scale[..., None] > 0, block, 0.0)),
+            newest=orthonormalise_rows(_turn(jnp.where(scale[..., None] > 0, block, 0.0))),
             values=jnp.zeros((*batch, n_kept), dtype),
-            ritz=jnp.zeros((*batch, columns, n_kept), dtype),
+            ritz=jnp.zeros((*batch, n_kept, columns), dtype),
             residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
             step=jnp.zeros((), int),
             n_products=jnp.zeros((), int),
@@ -329,9 +346,16 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         )
 
     def pairs(state: Krylov) -> Eigenpairs:
-        vectors = matmul(state.basis, state.ritz[..., :rank])
+        vectors = matmul(state.ritz[..., :rank, :], state.basis)
+        # Without the division XLA would write the product itself in columns, in nine times the time.
+        length = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
+        vectors = _turn(vectors / jnp.where(length > 0, length, 1.0))
         return Eigenpairs(
             state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
         )
 
     return KrylovSteps(start, keep_going, absorb, pairs)
+
+
+def _turn(matrix):
+    return jnp.swapaxes(matrix, -1, -2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax import compilation
 from hmom_jax.sparse import geometric
 
 
@@ -85,3 +86,16 @@ def test_a_second_decomposition_does_not_compile():
     with compilations() as events:
         hm.sidiwo(hm.single_topic_moments(corpus, 1.0, np.linspace(0.5, 1, corpus.n_docs)), 2)
     assert events == []
+
+
+def test_quick_jit_does_without_an_option_that_xla_does_not_know(monkeypatch):
+    monkeypatch.setattr(compilation, "_QUICK", {"xla_cpu_no_such_option": True})
+    double = compilation.quick_jit(lambda x: 2 * x)
+    assert double(np.float32(3)) == double(np.float32(3)) == 6
+    assert compilation._QUICK == {}
+
+
+def test_quick_jit_may_stand_inside_other_transformations():
+    square = compilation.quick_jit(lambda x: x**2)
+    assert jax.jit(lambda x: square(x) + 1)(3.0) == 10
+    assert jax.grad(square)(3.0) == 6

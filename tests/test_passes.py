@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
-from hmom_jax.tree import embedding, paper, polish, robust, rounds
+from hmom_jax.tree import embedding, polish, robust, rounds
 from tests.test_compilation import compilations
 
 N_LEAVES = 8
@@ -53,7 +53,7 @@ def calls(monkeypatch):
         monkeypatch.setattr(module, name, call)
 
     for module, name in (
-        (rounds, "_fit"), (paper, "choose_topic"), (embedding, "_embed"), (polish, "_em"), (polish, "_best_leaf"),
+        (rounds, "_fit"), (embedding, "_embed"), (polish, "_em"), (polish, "_best_leaf"),
     ):  # fmt: skip
         watch(module, name)
     return recorded
@@ -61,11 +61,11 @@ def calls(monkeypatch):
 
 def test_passes_of_a_round_of_the_papers_tree(calls):
     hm.grow_tree(corpus(), depth=3)
-    assert len(calls["_fit"]) == len(calls["choose_topic"]) == 3
-    for traced, _, (_, found) in calls["_fit"]:
-        assert passes(traced) == (3, 2)  # sums of words and two for the slices; two for each product with M2
+    assert len(calls["_fit"]) == 3
+    for traced, _, (_, _, found) in calls["_fit"]:
+        # Sums of words, two for the slices, one to choose topics; two for each product with M2.
+        assert passes(traced) == (4, 2)
         assert found.whitening.n_products <= 9
-    assert passes(calls["choose_topic"][0][0]) == (1, 0)
 
 
 def test_passes_of_the_robust_tree(calls):

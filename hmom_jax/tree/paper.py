@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 
-from hmom_jax.assign import choose_topic
 from hmom_jax.corpus import Corpus
 from hmom_jax.tree.rounds import fit_round, layout_by_word, n_slots_for, shares_words
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
@@ -21,7 +20,6 @@ def grow_by_levels(
     signature = corpus.signatures
     widest = branching ** (depth - 1)
     slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
-    most_slots = slots_for(widest, widest)
     by_word = None  # one layout for all rounds whose nodes can share it
     for level in range(depth):
         open_nodes = []
@@ -36,29 +34,18 @@ def grow_by_levels(
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)
-            topics, found = fit_round(
+            choice, topics, found = fit_round(
                 corpus, slot, sample_weight, [growth.path[node.id] for node in group], key,
                 by_word=by_word if shared else None, n_slots=n_slots, beta=beta, word_scale=word_scale,
                 decompose=decompose, rank=branching,
             )  # fmt: skip
-            topics, found = np.asarray(topics), _host(found)
-            growth.split(group, slot, _choose(corpus, slot, topics, found["weights"], most_slots), topics, found)
+            growth.split(group, slot, corpus.fetch(choice), np.asarray(topics), _host(found))
         watch(level + 1, len(growth.nodes))
         if not open_nodes:
             break
     for node in growth.level(depth):
         node.reason = "the depth asked for is reached"
     return growth.finish("paper")
-
-
-def _choose(corpus: Corpus, slot, topics, weights, n_slots: int) -> np.ndarray:
-    """Choose each document's topic; always with the same number of slots, so that this is compiled once a tree."""
-    spare = n_slots - len(topics)
-    topics = np.pad(topics, [(0, spare), (0, 0), (0, 0)], constant_values=1)
-    weights = np.pad(weights, [(0, spare), (0, 0)], constant_values=1)
-    node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
-    choice, _ = choose_topic(corpus.by_doc, topics, weights, node, n_nodes=n_slots)
-    return np.asarray(choice)[: corpus.n_docs]
 
 
 class _Growth:

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from hmom_jax.assign import floor_topics
+from hmom_jax.assign import best_topic, floor_topics
+from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.models.single_topic import document_weights, moments_from_weights
 from hmom_jax.sparse import FoldedRows, fold_rows, geometric
@@ -55,19 +56,19 @@ def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int)
     keyed = sp.csr_array(
         (counts.data, counts.indices + shift, counts.indptr), shape=(len(active), n_slots * n_words)
     ).tocsc()
-    return fold_rows(
-        keyed.indptr,
-        active[keyed.indices],
-        keyed.data,
-        capacity=geometric(corpus.nnz),
-        longest=geometric(corpus.n_docs),
-        dtype=corpus.dtype,
-    )
+    return _fold(corpus, keyed.indptr, active[keyed.indices], keyed.data)
 
 
 def layout_by_word(corpus: Corpus) -> FoldedRows:
     """Sort the nonzeros by word alone, for rounds whose slots share that; put on the device once for all of them."""
-    return jax.device_put(layout_by_node(corpus, np.zeros(corpus.n_docs, int), 1, geometric(corpus.n_words)))
+    by_word = corpus.counts.tocsc()
+    indptr = np.pad(by_word.indptr, (0, geometric(corpus.n_words) - corpus.n_words), mode="edge")
+    return jax.device_put(_fold(corpus, indptr, by_word.indices, by_word.data))
+
+
+def _fold(corpus: Corpus, indptr, docs, counts) -> FoldedRows:
+    bounds = {"capacity": geometric(corpus.nnz), "longest": geometric(corpus.n_docs)}
+    return fold_rows(indptr, docs, counts, **bounds, dtype=corpus.dtype)
 
 
 def shares_words(n_slots: int, rank: int) -> bool:
@@ -84,9 +85,10 @@ def shares_words(n_slots: int, rank: int) -> bool:
 def fit_round(
     corpus: Corpus, slot, sample_weight, paths, key, *, by_word=None, n_slots, beta, word_scale, decompose, rank
 ):
-    """Decompose the moments of every slot; returns topics with their floor, and the decomposition, on the device.
+    """Decompose the moments of every slot and choose the topic of each document within its own.
 
-    ``by_word`` is the layout by (slot, word), or by word alone; None to make the former.
+    Returns the choice, topics with their floor, and the decomposition, all on the device. ``by_word`` is the layout by
+    (slot, word), or by word alone; None to make the former.
     """
     n_words = geometric(corpus.n_words)
     inside = slot >= 0
@@ -109,10 +111,12 @@ def fit_round(
     )
 
 
-@partial(jax.jit, static_argnames=("decompose", "rank", "nodes", "word_scale"))
+@partial(quick_jit, static_argnames=("decompose", "rank", "nodes", "word_scale"))
 def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, rank, nodes, word_scale):
     moments = moments_from_weights(by_doc, by_word, weights, word_scale, offset=offset, nodes=nodes)
     keys = jax.vmap(lambda path: jax.random.fold_in(key, path))(paths)
     found = decompose(moments, rank, key=keys)
     real_words = jnp.arange(moments.m1.shape[-1]) < n_words
-    return floor_topics(found.topics, real_words), found
+    topics = floor_topics(found.topics, real_words)
+    choice, _ = best_topic(moments.by_doc, topics, found.weights, offset // nodes[1])
+    return choice, topics, found
