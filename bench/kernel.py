@@ -117,7 +117,6 @@ def _contenders(n_docs: int, length: int, n_words: int, columns: int, extra: boo
         matrix = corpus.counts if side == "document" else sp.csr_array(corpus.counts.T)
         block = blocks[side][: matrix.shape[1]]
         expected = matrix @ block
-        jitted = jax.jit(product)
 
         def jax_case(function, *arguments, expected=expected):
             arguments = jax.device_put(arguments)
@@ -127,7 +126,7 @@ def _contenders(n_docs: int, length: int, n_words: int, columns: int, extra: boo
                 lambda: function.lower(*arguments).compile(),
             )
 
-        found[side, OURS] = jax_case(jitted, layout, blocks[side])
+        found[side, OURS] = jax_case(product, layout, blocks[side])
         found[side, OURS].nnz = corpus.nnz
         if not extra:
             continue

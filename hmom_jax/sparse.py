@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import InputError
 from hmom_jax.pytree import pytree
 
@@ -358,7 +359,7 @@ def shift(rows: FoldedRows, offset: Int[Array, " rows"]) -> FoldedRows:
     return replace(rows, index=jnp.asarray(rows.index) + jnp.expand_dims(by_piece, 1 if rows.first is None else -2))
 
 
-@jax.jit
+@quick_jit
 def product(
     rows: Rows,
     table: Float[Array, "entries columns"],

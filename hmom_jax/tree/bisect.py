@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.sparse import take_rows
 
 _POWER_STEPS = 100
@@ -156,7 +157,7 @@ def blocks_of(groups: list[np.ndarray], n_docs: int, n_slots: int) -> Blocks:
     return Blocks(index.reshape(n_blocks, rows), real.reshape(n_blocks, rows), slot, place)
 
 
-@partial(jax.jit, static_argnames="n_slots")
+@partial(quick_jit, static_argnames="n_slots")
 def two_means(z, index, weight, slot, *, n_slots: int):
     r"""Split every slot by spherical two-means, begun at its principal direction.
 

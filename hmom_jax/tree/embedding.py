@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.models.moments import resolve_scale
 from hmom_jax.models.single_topic import SingleTopicMoments
 from hmom_jax.parallel.stream import StreamedCorpus
@@ -62,7 +63,7 @@ def embed(documents: EffectiveCorpus, sample_weight: np.ndarray, rank: int, key)
     )
 
 
-@partial(jax.jit, static_argnames="rank")
+@partial(quick_jit, static_argnames="rank")
 def _embed(by_doc, by_word, g2, m1, diag2, key, *, rank):
     m1, diag2 = jnp.asarray(m1), jnp.asarray(diag2)
     scale = resolve_scale("inverse_sqrt", m1)

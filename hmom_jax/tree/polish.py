@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.parallel.stream import StreamedCorpus
 from hmom_jax.sparse import geometric, product
@@ -78,7 +79,7 @@ def em(
     )
 
 
-@jax.jit
+@quick_jit
 def _em(by_doc, by_word, temper, sample_weight, responsibility, mean, mass, n_steps, real):
     mean = jnp.asarray(mean)
 
@@ -118,7 +119,7 @@ def scores(by_doc, temper, mixture: Mixture):
     return temper[:, None] * product(by_doc, mixture.log_ratio) + jnp.asarray(mixture.log_weight)[None, :]
 
 
-@jax.jit
+@quick_jit
 def most_probable(responsibility) -> tuple[jax.Array, jax.Array]:
     """Return the leaf of each document, and how surely; see :class:`Labels`."""
     leaf, best = jnp.argmax(responsibility, axis=-1), responsibility.max(-1)
@@ -158,5 +159,5 @@ def _padded(mixture: Mixture) -> Mixture:
     )
 
 
-_scores = jax.jit(scores)
-_best_leaf = jax.jit(lambda *arguments: jnp.argmax(scores(*arguments), axis=-1))
+_scores = quick_jit(scores)
+_best_leaf = quick_jit(lambda *arguments: jnp.argmax(scores(*arguments), axis=-1))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus, sums_by_label
 from hmom_jax.parallel.mesh import MeshCorpus, local_part
 from hmom_jax.parallel.stream import StreamedCorpus, pad_rows
@@ -139,19 +140,19 @@ class StreamedSpace(Space):
         return total
 
 
-@jax.jit
+@quick_jit
 def _slot_sums(z, index, weight, slot):
     return slot_sums(gather_points(jnp.asarray(z), index, weight, slot, SLOTS))
 
 
-@jax.jit
+@quick_jit
 def _take_sides(z, index, weight, slot, direction, shift):
     points = gather_points(jnp.asarray(z), index, weight, slot, SLOTS)
     lean = leaning(points, direction, shift)
     return lean, side_sums(points, lean)
 
 
-_principal, _between, _gains = jax.jit(principal), jax.jit(between), jax.jit(gains)
+_principal, _between, _gains = quick_jit(principal), quick_jit(between), quick_jit(gains)
 _SPACES = {MeshCorpus: MeshSpace, StreamedCorpus: StreamedSpace}
 
 

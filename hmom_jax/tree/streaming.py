@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import check_finite
 from hmom_jax.models.moments import resolve_scale
 from hmom_jax.parallel.stream import Part, StreamedCorpus, pad_rows
@@ -46,12 +47,12 @@ def _eigenpairs(corpus: StreamedCorpus, g2, m1, diag2, scale, key, rank: int) ->
     return krylov_steps(scale, m1, key, TOL, rank).pairs(state)
 
 
-@jax.jit
+@quick_jit
 def _add_product(total, by_doc, by_word, g2, block):
     return total + product(by_word, g2[:, None] * product(by_doc, block))
 
 
-@partial(jax.jit, static_argnames="rank")
+@partial(quick_jit, static_argnames="rank")
 def _krylov(scale, m1, key, state, image, *, rank):
     """Begin, or take in a product; also tell whether to go on."""
     steps = krylov_steps(scale, m1, key, TOL, rank)
@@ -59,8 +60,8 @@ def _krylov(scale, m1, key, state, image, *, rank):
     return state, steps.keep_going(state)
 
 
-_dense_pairs = jax.jit(dense_eigenpairs, static_argnames="rank")
-_unit_rows, _coordinates = jax.jit(unit_rows), jax.jit(coordinates)
+_dense_pairs = quick_jit(dense_eigenpairs, static_argnames="rank")
+_unit_rows, _coordinates = quick_jit(unit_rows), quick_jit(coordinates)
 
 
 class Responsibility(NamedTuple):
@@ -91,19 +92,19 @@ def _add_part(now, temper, sample_weight, sums, part: Part):
     return _add_by_label(sums, part.by_word, *here, labels, part.over_docs(now.sure))
 
 
-@jax.jit
+@quick_jit
 def _add_by_label(sums, by_word, temper, sample_weight, labels, sure):
     responsibility = jax.nn.one_hot(labels, sums[1].shape[0], dtype=sums[0].dtype) * sure[:, None]
     return jax.tree.map(jnp.add, sums, leaf_sums(by_word, temper, sample_weight, responsibility))
 
 
-@jax.jit
+@quick_jit
 def _add_by_mixture(sums, by_doc, by_word, temper, sample_weight, temper_before, mixture):
     responsibility = jax.nn.softmax(scores(by_doc, temper_before, mixture), axis=-1)
     return jax.tree.map(jnp.add, sums, leaf_sums(by_word, temper, sample_weight, responsibility))
 
 
-_maximise = jax.jit(lambda *arguments: maximise(*map(jnp.asarray, arguments)))
+_maximise = quick_jit(lambda *arguments: maximise(*map(jnp.asarray, arguments)))
 
 
 def labels_of(corpus: StreamedCorpus, now: Responsibility) -> Labels:
@@ -112,6 +113,6 @@ def labels_of(corpus: StreamedCorpus, now: Responsibility) -> Labels:
     return Labels(*corpus.map_parts(lambda part: _labels(part.by_doc, part.over_docs(now.temper), now.mixture)))
 
 
-@jax.jit
+@quick_jit
 def _labels(by_doc, temper, mixture):
     return most_probable(jax.nn.softmax(scores(by_doc, temper, mixture), axis=-1))
