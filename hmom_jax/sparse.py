@@ -28,7 +28,8 @@ from hmom_jax.pytree import pytree
 # Pieces that one step of a further level adds up.
 _FOLD = 8
 # Columns that a CPU takes at a time. Bounds the memory for sums of pieces (getting more of it from the system takes
-# longer than the sums themselves) and keeps more of the table in cache.
+# longer than the sums themselves) and keeps more of the table in cache. Cutting up the table costs more than that gains
+# as long as there are no more than twice as many.
 _COLUMNS_CPU = 32
 # Columns come in multiples of this: a full vector register. Four columns take twice as long as eight.
 _VECTOR_CPU = 8
@@ -103,7 +104,7 @@ class FoldedRows(Rows):
         n_columns = table.shape[1]
         if n_columns == 1 or not self.columns:
             return _all_columns(self, table)
-        n_groups = -(-n_columns // self.columns)
+        n_groups = 1 if n_columns <= 2 * self.columns else -(-n_columns // self.columns)
         width = -(-n_columns // (n_groups * _VECTOR_CPU)) * _VECTOR_CPU
         table = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
         if n_groups == 1:
