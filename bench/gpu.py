@@ -152,7 +152,7 @@ def entry_points(size: Size, array) -> dict:
             0,
         ),
         f"paper's choice, {slots} nodes": (
-            partial(choose_topic.trace, n_nodes=slots),
+            choose_topic.trace,
             (by_doc, array((slots, n_words, 2)), array((slots, 2)), node),
             bytes_of(by_node),
         ),
@@ -265,7 +265,7 @@ def forecast(size: Size) -> dict:
     z = 4 * rank * size.rows
     parts = {
         "m2": both(width),
-        "split": (8 + 2 * bisect._TWO_MEANS_STEPS) * z / BANDWIDTH,  # rows, and rows times weights, once a step each
+        "split": (8 + 2 * bisect.TWO_MEANS_STEPS) * z / BANDWIDTH,  # rows, and rows times weights, once a step each
         "em_cells": both(geometric(cells)),
         "em_leaves": both(geometric(size.n_leaves)),
     }

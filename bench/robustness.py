@@ -126,7 +126,7 @@ def ingredients():
         "every document alike (beta 1)": lambda: mock.patch.object(embedding, "BETA", 1.0),
         "hard borders between cells": lambda: mock.patch.object(bisect, "_BORDER", 1e-9),
         "no growing beyond and merging back": lambda: mock.patch.object(robust, "_OVERGROW", 1),
-        "no EM before the merges": lambda: mock.patch.object(robust, "_STEPS_CELLS", 0),
+        "one step of EM before the merges": lambda: mock.patch.object(robust, "_STEPS_CELLS", 1),
         "topic prior 1% of a leaf": lambda: mock.patch.object(
             effective.Effective, "prior", new_callable=value, return_value=0.01
         ),

@@ -1,7 +1,5 @@
 r"""Assignment of documents to topics (Algorithm 2): the argmax of $X \log\mu_j + \log\omega_j$."""
 
-from functools import partial
-
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -34,14 +32,12 @@ def score_columns(
     return logs[..., 1:] - logs[..., :1], log_weights[..., 1:] - log_weights[..., :1]
 
 
-@partial(quick_jit, static_argnames="n_nodes")
+@quick_jit
 def choose_topic(
     by_doc: FoldedRows,
     topics: Float[Array, "nodes n_words rank"],
     weights: Float[Array, "nodes rank"],
     node: Int[Array, " padded_docs"],
-    *,
-    n_nodes: int,
 ) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
     """Choose the topic of each document within its node; also return the lead of the best over the next.
 

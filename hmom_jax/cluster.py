@@ -66,5 +66,5 @@ def cluster(corpus: Corpus, k: int, decompose=sidiwo, key: Key[Array, ""] | None
         return Clustering(np.zeros(corpus.n_docs, int), found)
     topics = floor_topics(found.topics)
     node = np.zeros(corpus.by_doc.n_rows, np.int32)
-    choice, _ = choose_topic(corpus.by_doc, topics[None], found.weights[None], node, n_nodes=1)
+    choice, _ = choose_topic(corpus.by_doc, topics[None], found.weights[None], node)
     return Clustering(np.asarray(choice)[: corpus.n_docs].astype(int), found)

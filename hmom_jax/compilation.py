@@ -20,7 +20,8 @@ _QUICK = {
 def quick_jit(function, **options):
     """Wrap a function like ``jax.jit``, to be compiled quickly on a CPU; what ``XLA_FLAGS`` says is left as it is.
 
-    Inside another traced function it is compiled as that one is.
+    Inside another traced function it is compiled as that one is; ``trace`` and ``lower`` are those of the plain
+    function, for any platform.
 
     Examples
     --------
@@ -41,10 +42,15 @@ def quick_jit(function, **options):
             return plain(*arguments, **named)
         try:
             return quick()(*arguments, **named)
+        except ValueError as error:
+            if "top-level" not in str(error):
+                raise
+            return plain(*arguments, **named)  # inside a trace, with constants alone
         except jax.errors.JaxRuntimeError as error:
             if "No such compile option" not in str(error):
                 raise
-            _QUICK.clear()  # another release of XLA, which does without
+            global _QUICK
+            _QUICK = {}  # another release of XLA, which does without
             quick.cache_clear()
             return quick()(*arguments, **named)
 

@@ -95,14 +95,14 @@ def solve_accretive(
 def over_nodes(function, *operands, live: Int[Array, ""] | None = None):
     """Apply a function of matrices, or of stacks of them, to all nodes: one after the other on a CPU.
 
-    There only the first ``live`` nodes are done, where that is given; the results of others are zero.
+    There only the first ``live`` nodes are done, where that is given; what others come to must not matter.
     """
     if operands[0].ndim == 2:
         return function(*operands)
 
     def one_by_one(*operands):
         lead = operands[0].shape[:-2]
-        flat = [operand.reshape(-1, *operand.shape[-2:]) for operand in operands]
+        flat = [jnp.asarray(operand).reshape(-1, *operand.shape[-2:]) for operand in operands]
         if live is None:
             results = jax.lax.map(lambda parts: function(*parts), tuple(flat))
         else:

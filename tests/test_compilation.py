@@ -99,3 +99,7 @@ def test_quick_jit_may_stand_inside_other_transformations():
     square = compilation.quick_jit(lambda x: x**2)
     assert jax.jit(lambda x: square(x) + 1)(3.0) == 10
     assert jax.grad(square)(3.0) == 6
+    constant = np.float32(3)  # nothing traced in what it is called with
+    assert jax.jit(lambda x: square(constant) + x)(1.0) == 10
+    assert jax.lax.cond(True, lambda: square(constant), lambda: constant) == 9
+    assert jax.lax.scan(lambda total, x: (total + x * square(constant), None), 0.0, np.ones(2, np.float32))[0] == 18

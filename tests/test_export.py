@@ -64,7 +64,7 @@ def assignment():
     counts = corpus(40)
     topics = jnp.full((2, 40, RANK), 1 / 40)
     node = jnp.zeros(counts.by_doc.n_rows, jnp.int32)
-    return functools.partial(choose_topic, n_nodes=2), (counts.by_doc, topics, jnp.full((2, RANK), 0.5), node)
+    return choose_topic, (counts.by_doc, topics, jnp.full((2, RANK), 0.5), node)
 
 
 def traced_membership():

@@ -3,9 +3,9 @@
 Documents are sorted by cell into blocks of rows, each block in one cell: sums over a cell are then dense block sums
 and one small product, on any device.
 
-Everything here is continuous in the points: rounding is not to decide where a document goes, because other documents
-would follow it. A point near the border counts for both sides in part, and belongs less *surely* to the side where it
-ends up: at the border itself it has no say there.
+A split is continuous in the points: rounding is not to decide where a document goes, because other documents would
+follow it. (Which cell is split next remains a choice, by gains that seldom tie.) A point near the border counts for both
+sides in part, and belongs less *surely* to the side where it ends up: at the border itself it has no say there.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ SLOTS = 32  # cells that one pass looks at
 # Distance from the border up to which points count for both sides in part: far above rounding (1e-5), far below the
 # spread of the points (0.3).
 _BORDER = 0.02
-# Splits have settled when no point leans by so much more or less than before.
+# Splits have settled when no point leans by so much more or less than before: hardly more than rounding.
 SETTLED = 1e-3
 
 

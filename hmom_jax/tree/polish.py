@@ -18,7 +18,7 @@ from hmom_jax.sparse import geometric, product
 
 _WEIGHT_PRIOR = 0.01
 # A document is sure of its leaf when the next one is less probable by this: far above rounding.
-_BORDER = 0.1
+_SURE_LEAD = 0.1
 _LEAST_WIDTH = 16
 
 
@@ -124,7 +124,7 @@ def most_probable(responsibility) -> tuple[jax.Array, jax.Array]:
     """Return the leaf of each document, and how surely; see :class:`Labels`."""
     leaf, best = jnp.argmax(responsibility, axis=-1), responsibility.max(-1)
     others = jnp.where(jnp.arange(responsibility.shape[-1])[None, :] == leaf[:, None], 0.0, responsibility)
-    return leaf, jnp.minimum((best - others.max(-1)) / _BORDER, 1.0)
+    return leaf, jnp.minimum((best - others.max(-1)) / _SURE_LEAD, 1.0)
 
 
 def leaf_scores(corpus: Corpus, temper: np.ndarray, mixture: Mixture) -> np.ndarray:

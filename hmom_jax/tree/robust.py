@@ -3,8 +3,8 @@
 1. effective counts (burstiness, tempered documents); 2. one eigendecomposition of the scaled second moment without
 its diagonal; 3. best-first two-way splits in that space, to more cells than asked for; 4. a few EM steps on the
 counts; 5. cells are merged back, which gives the tree; 6. EM over all leaves; 7. leaves that lost their documents
-get back those that they started with. The order of documents changes rounding at most, and in memory not even that; no
-step takes a hard decision that rounding could turn and others would follow. The key only starts the eigensolver.
+get back those that they started with. The order of documents changes rounding at most, and in memory not even that;
+documents near a border, where rounding may turn their side, have no say there. The key only starts the eigensolver.
 """
 
 import numpy as np
@@ -172,7 +172,7 @@ def polish(
     """Run EM over all leaves from labels; returns the mixture, its tempering, and the leaves that kept documents.
 
     Tempered documents first; then, unless the words come in bursts, the counts as they are. A leaf that loses its
-    documents gets back those that it started with, while tempering and prior give way.
+    documents gets back those that it started with, as surely as it had them, while tempering and prior give way.
     """
     counts, effective = documents.corpus, documents.effective
     cooled = lambda words: words if effective.bursty else None

@@ -505,7 +505,7 @@ class Tree:
         for _ in range(self.depth):
             slot = slot_of[place]
             node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
-            choice, _ = choose_topic(corpus.by_doc, topics.astype(corpus.dtype), weights, node, n_nodes=len(inner))
+            choice, _ = choose_topic(corpus.by_doc, topics.astype(corpus.dtype), weights, node)
             choice = np.asarray(choice)[: corpus.n_docs]
             for index, kids in enumerate(by_component):
                 here = slot == index
