@@ -4,8 +4,8 @@ Documents are sorted by cell into blocks of rows, each block in one cell: sums o
 and one small product, on any device.
 
 A split is continuous in the points: rounding is not to decide where a document goes, because other documents would
-follow it. (Which cell is split next remains a choice, by gains that seldom tie.) A point near the border counts for both
-sides in part, and belongs less *surely* to the side where it ends up: at the border itself it has no say there.
+follow it. (Which cell is split next remains a choice, by gains that seldom tie.) A point near the border counts for
+both sides in part, and belongs less *surely* to the side where it ends up: at the border itself it has no say there.
 """
 
 from dataclasses import dataclass, field
