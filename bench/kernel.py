@@ -1,7 +1,7 @@
 """The two sparse products against SciPy and jax.experimental.sparse, and against what memory allows.
 
-Claim: on one core our product is within 1.1 times of SciPy's better layout in single precision, and two cores are at
-least 1.5 times as fast as one.
+Targets: on one core our product within 1.1 times of SciPy's better layout in single precision, and two cores at least
+1.5 times as fast as one. The report says how far they are reached.
 
     python bench/kernel.py                # about three minutes
     python bench/kernel.py --quick        # a tenth of the nonzeros
