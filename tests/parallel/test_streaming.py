@@ -86,7 +86,7 @@ def test_anonymous_memory_stays_below_that_of_plain_memory(tmp_path):
     """Mapped files are not counted: the system takes them back when memory is short."""
     if not Path("/proc/self/smaps_rollup").exists():
         pytest.skip("needs smaps_rollup, which Linux has")
-    counts = hm.datasets.hierarchical_topics(0, n_docs=20_000, n_words=400, doc_length=400).counts  # 5 million nonzeros
+    counts = hm.datasets.hierarchical_topics(0, n_docs=30_000, n_words=400, doc_length=400).counts  # 7 million nonzeros
     written(tmp_path / "x.shards", counts, n_nonzeros=1 << 19, batch=2000)
     peak = {}
     for mode in ("memory", "disk"):
