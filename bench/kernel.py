@@ -3,7 +3,7 @@
 Targets: on one core our product within 1.1 times of SciPy's better layout in single precision, and two cores at least
 1.5 times as fast as one. The report says how far they are reached.
 
-    python bench/kernel.py                # about three minutes
+    python bench/kernel.py                # about six minutes
     python bench/kernel.py --quick        # a tenth of the nonzeros
 
 X (documents x words, Zipf words) times a dense block ("by document"), and its transpose times one ("by word"). Two

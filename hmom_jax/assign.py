@@ -37,26 +37,13 @@ def choose_topic(
     by_doc: FoldedRows,
     topics: Float[Array, "nodes n_words rank"],
     weights: Float[Array, "nodes rank"],
-    node: Int[Array, " padded_docs"],
-) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
-    """Choose the topic of each document within its node; also return the lead of the best over the next.
+    offset: Int[Array, " padded_docs"],
+) -> Int[Array, " padded_docs"]:
+    """Choose the topic of each document within its node, whose number times ``n_words`` is the ``offset``.
 
     One pass over the nonzeros. Ties go to the first topic.
     """
-    return best_topic(shift(by_doc, node * topics.shape[-2]), topics, weights, node)
-
-
-def best_topic(
-    shifted: FoldedRows,
-    topics: Float[Array, "nodes n_words rank"],
-    weights: Float[Array, "nodes rank"],
-    node: Int[Array, " padded_docs"],
-) -> tuple[Int[Array, " padded_docs"], Float[Array, " padded_docs"]]:
-    """Do the same with documents that already read from the section of their node."""
     columns, bias = score_columns(topics, weights)
-    scores = product(shifted, columns.reshape(-1, columns.shape[-1])) + take_rows(bias, node)
-    scores = jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1)
-    choice = jnp.argmax(scores, axis=-1)
-    best = scores.max(-1)
-    others = jnp.where(jnp.arange(scores.shape[-1])[None, :] == choice[:, None], -jnp.inf, scores)
-    return choice, best - others.max(-1)
+    n_words, rank = topics.shape[-2:]
+    scores = product(shift(by_doc, offset), columns.reshape(-1, rank - 1)) + take_rows(bias, offset // n_words)
+    return jnp.argmax(jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1), axis=-1)

@@ -65,6 +65,6 @@ def cluster(corpus: Corpus, k: int, decompose=sidiwo, key: Key[Array, ""] | None
     if k == 1:  # nothing to choose between
         return Clustering(np.zeros(corpus.n_docs, int), found)
     topics = floor_topics(found.topics)
-    node = np.zeros(corpus.by_doc.n_rows, np.int32)
-    choice, _ = choose_topic(corpus.by_doc, topics[None], found.weights[None], node)
+    offset = np.zeros(corpus.by_doc.n_rows, np.int32)
+    choice = choose_topic(corpus.by_doc, topics[None], found.weights[None], offset)
     return Clustering(np.asarray(choice)[: corpus.n_docs].astype(int), found)

@@ -109,6 +109,14 @@ def smallest_lead(tree, counts) -> np.ndarray:
 NEAR_TIE = 1e-4  # of the determinism contract: lead per word below which a document may change sides
 
 
+def near_ties(tree, corpus) -> np.ndarray:
+    """Tell which documents of a robust tree may change sides: few of them."""
+    best = np.sort(tree.model.scores(corpus), axis=1)
+    near = (best[:, -1] - best[:, -2]) / np.maximum(corpus.length, 1) < NEAR_TIE
+    assert near.mean() < 0.01
+    return near
+
+
 def topic_error(found, truth) -> float:
     """Return the largest L1 error of a topic, columns matched."""
     return float(np.abs(match_columns(found, truth) - np.asarray(truth)).sum(0).max())

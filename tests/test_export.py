@@ -63,8 +63,8 @@ def tree_round(n_words, solver="closed", word_scale=None):
 def assignment():
     counts = corpus(40)
     topics = jnp.full((2, 40, RANK), 1 / 40)
-    node = jnp.zeros(counts.by_doc.n_rows, jnp.int32)
-    return choose_topic, (counts.by_doc, topics, jnp.full((2, RANK), 0.5), node)
+    offset = jnp.zeros(counts.by_doc.n_rows, jnp.int32)
+    return choose_topic, (counts.by_doc, topics, jnp.full((2, RANK), 0.5), offset)
 
 
 def traced_membership():

@@ -57,7 +57,7 @@ def grow_robust(
         "plan",
         lambda: plan(documents, n_leaves, **how, checkpoint=checkpoint),
         save=lambda found: {**found[0]._asdict(), "merges": np.array(found[1], np.int64).reshape(-1, 2)},
-        load=lambda kept: (_labels_kept(kept), [tuple(pair) for pair in kept["merges"].tolist()]),
+        load=lambda kept: (_kept(Labels, kept), [tuple(pair) for pair in kept["merges"].tolist()]),
     )
     # A number of leaves that the data choose must not decide a shape: folds would not share their compilation.
     width = wanted = _grown(grown.total_docs, n_leaves, min_leaf)
@@ -72,7 +72,7 @@ def grow_robust(
             "alive": found[2],
         },
         load=lambda kept: (
-            Mixture(*(np.array(kept[name]) for name in Mixture._fields)),
+            _kept(Mixture, kept),
             None if np.isnan(kept["words"]) else float(kept["words"]),
             np.array(kept["alive"]),
         ),
@@ -128,7 +128,7 @@ def plan(
         "cells",
         lambda: _cells(space, sample_weight, _OVERGROW * wanted, min_leaf),
         save=lambda found: {**found[0]._asdict(), "n": np.array(found[1])},
-        load=lambda kept: (_labels_kept(kept), int(kept["n"])),
+        load=lambda kept: (_kept(Labels, kept), int(kept["n"])),
     )
     watch(2, n_cells)
     temper = documents.temper(documents.effective.words)
@@ -157,8 +157,9 @@ def _cells(space, sample_weight, wanted: int, min_leaf: int) -> tuple[Labels, in
     return labels, len(cells)
 
 
-def _labels_kept(kept) -> Labels:
-    return Labels(*(np.array(kept[name]) for name in Labels._fields))
+def _kept(kind, kept):
+    """Return a named tuple from what a checkpoint kept of its fields."""
+    return kind(*(np.array(kept[name]) for name in kind._fields))
 
 
 def _grown(n_docs: int, n_leaves, min_leaf: int) -> int:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from hmom_jax.assign import best_topic, floor_topics
+from hmom_jax.assign import choose_topic, floor_topics
 from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.models.single_topic import document_weights, moments_from_weights
@@ -118,5 +118,4 @@ def _fit(by_doc, by_word, weights, offset, paths, n_words, key, *, decompose, ra
     found = decompose(moments, rank, key=keys)
     real_words = jnp.arange(moments.m1.shape[-1]) < n_words
     topics = floor_topics(found.topics, real_words)
-    choice, _ = best_topic(moments.by_doc, topics, found.weights, offset // nodes[1])
-    return choice, topics, found
+    return choose_topic(by_doc, topics, found.weights, offset), topics, found

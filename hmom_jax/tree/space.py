@@ -50,7 +50,7 @@ class Space:
         """Split up to ``SLOTS`` groups in two; returns how far documents lean to a side, -1 to 1, and the gains."""
         room = len(self.z)  # with padding: fewer distinct shapes
         if room > _FEW_DOCS and 3 * sum(map(len, groups)) <= room:
-            room //= 3  # most looks are at few documents: half of the work in all, for one more compilation
+            room //= 3  # many looks are at few documents: a third less work in all, for one more compilation
         layout = blocks_of(groups, room, SLOTS)
         lean, gain = two_means(self.z, *layout.arrays(weights), n_slots=SLOTS)
         lean = np.asarray(lean).ravel()

@@ -504,8 +504,8 @@ class Tree:
         )
         for _ in range(self.depth):
             slot = slot_of[place]
-            node = corpus.pad(np.maximum(slot, 0).astype(np.int32))
-            choice, _ = choose_topic(corpus.by_doc, topics.astype(corpus.dtype), weights, node)
+            offset = corpus.pad((np.maximum(slot, 0) * corpus.n_words).astype(np.int32))
+            choice = choose_topic(corpus.by_doc, topics.astype(corpus.dtype), weights, offset)
             choice = np.asarray(choice)[: corpus.n_docs]
             for index, kids in enumerate(by_component):
                 here = slot == index
