@@ -1,10 +1,11 @@
 r"""Sparse rows folded into fixed-width pieces: the layout behind every product with the counts.
 
 A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries (the last one padded with zeros).
-Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers;
-rows with more than one piece are folded again, eight pieces at a time, until one is left. There is no scatter, so the
-result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
-and a *capacity* for entries, so that two corpora of like size share one compilation.
+Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers.
+The first piece of each row, its *head*, is summed straight into the result; what is left of longer rows is folded
+first, eight pieces at a time, until one sum is left to add. There is no scatter, so the result does not depend on the
+order in which a device happens to run, and every shape follows from the number of rows and a *capacity* for entries, so
+that two corpora of like size share one compilation.
 
 Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
 the next begins: what lies between the kernels stays small, whatever the size of the corpus.
@@ -13,6 +14,7 @@ Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -63,6 +65,8 @@ class Rows:
 class FoldedRows(Rows):
     """Rows of a sparse matrix, cut into pieces and folded.
 
+    Without sections the heads of all rows come first among the pieces; those that follow are the lowest level to fold.
+
     Leaves are NumPy arrays when built and device arrays once they pass through ``jit``.
 
     Attributes
@@ -73,8 +77,9 @@ class FoldedRows(Rows):
         The matrix row that each piece belongs to (for offsets into a table of several nodes).
     folds
         For each further level, which pieces of the level before are summed.
-    final
-        Where the sum of each row stands among the pieces of all levels, laid end to end.
+    ends
+        For each level, which of its sums completes each row (one that is zero, where another level does). With
+        sections a single array: where the sum of each row stands among all levels, laid end to end.
     n_rows
         Number of rows, padding included.
     first
@@ -91,7 +96,7 @@ class FoldedRows(Rows):
     count: Float[Array, "pieces width"] | Float[Array, "sections width pieces"] | np.ndarray
     row: Int[Array, "*sections pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _"] | Int[Array, "_ _ _"] | np.ndarray, ...]
-    final: Int[Array, "*sections rows"] | np.ndarray
+    ends: tuple[Int[Array, "*sections rows"] | np.ndarray, ...]
     n_rows: int = field(metadata={"static": True})
     first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
@@ -156,57 +161,61 @@ def fold_rows(
     n_rows = len(indptr) - 1
     width = _width(capacity, n_rows)
     lengths = np.diff(indptr).astype(np.int64)
-    pieces = -(-lengths // width)
+    if lengths.max(initial=0) > longest:
+        raise AssertionError("a row has more entries than `longest` allows")
+    pieces = np.maximum(-(-lengths // width) - 1, 0)  # beside the head
     start = np.cumsum(pieces) - pieces
 
-    n_pieces = capacity // width + n_rows
-    if snug:
-        n_pieces = min(n_pieces, geometric(int(pieces.sum()), per_octave=8))
-    n_pieces += 1
+    n_pieces = n_rows
+    if longest > width:
+        n_pieces += capacity // width  # enough: a row with p pieces beside its head has more than p times the width
+        if snug:
+            n_pieces = min(n_pieces, geometric(n_rows + int(pieces.sum()), per_octave=8))
+        n_pieces += 1  # the last of every level stays empty: it sums to zero
     level_index = _zeros(n_pieces * width, np.int32)
     level_count = _zeros(n_pieces * width, dtype)
-    shift = start * width - indptr[:-1]
+    in_parts = np.stack([np.minimum(lengths, width), np.maximum(lengths - width, 0)], axis=1)  # head, rest
+    shift = np.stack([np.arange(n_rows), n_rows - 1 + start], axis=1) * width - indptr[:-1, None]
     cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
     for first, last in pairwise(np.unique([0, *cuts, n_rows])):
         here = slice(indptr[first], indptr[last])
-        place = np.arange(here.start, here.stop) + np.repeat(shift[first:last], lengths[first:last])
+        place = np.arange(here.start, here.stop)
+        place += np.repeat(shift[first:last].ravel(), in_parts[first:last].ravel())
         level_index[place] = index[here]
         level_count[place] = count[here]
     row = _zeros(n_pieces, np.int32)
-    row[: pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32) % (n_rows // stacks), pieces)
+    number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
+    row[:n_rows] = number
+    row[n_rows : n_rows + pieces.sum()] = np.repeat(number, pieces)
 
-    zero_piece = n_pieces - 1  # padding, present at every level: sums to zero
-    final = np.where(pieces > 0, start, zero_piece)
-    base, reach = n_pieces, width
-    folds = []
-    active = np.flatnonzero(pieces > 1)
+    folds, ends = [], []
+    active, size, reach = np.flatnonzero(pieces), n_pieces - n_rows, width
     start, pieces = start[active], pieces[active]
-    while reach < longest:
-        lengths = pieces
-        pieces = -(-lengths // _FOLD)
-        bound = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + 1)) + 1
-        new_start = np.cumsum(pieces) - pieces
-        before = np.cumsum(lengths) - lengths
-        within = np.arange(lengths.sum()) - np.repeat(before, lengths)
-        fold = np.full(bound * _FOLD, zero_piece, np.int32)
-        fold[np.repeat(new_start * _FOLD, lengths) + within] = np.repeat(start, lengths) + within
-        folds.append(fold.reshape(bound, _FOLD))
-        zero_piece = bound - 1
+    while size:
         done = pieces == 1
-        final[active[done]] = base + new_start[done]
-        base += bound
-        active, start, pieces = active[~done], new_start[~done], pieces[~done]
+        end = np.full(n_rows, size - 1, np.int32)
+        end[active[done]] = start[done]
+        ends.append(end)
+        if reach >= longest - width:
+            break
+        zero_piece, before = size - 1, start[~done]
+        active, lengths = active[~done], pieces[~done]
+        pieces = -(-lengths // _FOLD)
+        start = np.cumsum(pieces) - pieces
+        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + width + 1)) + 1
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        fold = np.full(size * _FOLD, zero_piece, np.int32)
+        fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
+        folds.append(fold.reshape(size, _FOLD))
         reach *= _FOLD
-    if active.size:
-        raise AssertionError("a row has more entries than `longest` allows")
-    if base >= 2**31:
-        raise InputError(f"The corpus needs {base} pieces; at most 2**31 - 1 can be indexed.")
+    if n_pieces >= 2**31:
+        raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
         count=level_count.reshape(n_pieces, width),
         row=row,
         folds=tuple(folds),
-        final=final.astype(np.int32),
+        ends=tuple(ends),
         n_rows=n_rows // stacks,
         columns=_COLUMNS_CPU,
         stacks=stacks,
@@ -214,11 +223,8 @@ def fold_rows(
 
 
 def _width(capacity: int, n_rows: int) -> int:
-    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad.
-
-    With few columns padding costs next to nothing and folding is half of the time: rows may be mostly padding.
-    """
-    return 16 if capacity >= 6 * n_rows else 8 if capacity >= 2 * n_rows else 4
+    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad (measured)."""
+    return 16 if capacity >= 20 * n_rows else 12 if capacity >= 7 * n_rows else 8
 
 
 def _zeros(size: int, dtype) -> np.ndarray:
@@ -343,7 +349,7 @@ def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) ->
         count=_by_lane(level_count, (n_sections, n_pieces), width),
         row=of_piece.reshape(n_sections, n_pieces),
         folds=tuple(folds),
-        final=final.reshape(n_sections, n_window),
+        ends=(final.reshape(n_sections, n_window),),
         n_rows=n_rows,
         first=first,
     )
@@ -386,16 +392,28 @@ def product(
 
 def _all_columns(rows: FoldedRows, table):
     """Multiply all columns at once."""
-    index, count = jnp.asarray(rows.index), jnp.asarray(rows.count)
-    levels = [_apart(rows, _sum_entries, jnp.result_type(count, table), index, count, table)]
+    entries = jnp.asarray(rows.index), jnp.asarray(rows.count), table
+    n_heads, n_columns = rows.n_rows * rows.stacks, table.shape[1]
+    dtype = jnp.result_type(rows.count, table)
+    sums = lambda size: jax.ShapeDtypeStruct((size, n_columns), dtype)
+
+    levels = []
+    if rows.ends:
+        rest = partial(_sum_entries, pieces=slice(n_heads, None))
+        levels.append(_apart(rows, rest, sums(len(rows.index) - n_heads), *entries))
     for fold in map(jnp.asarray, rows.folds):
-        levels.append(_apart(rows, _sum_pieces, levels[-1].dtype, fold, levels[-1]))
-    sums = take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
-    return sums if rows.stacks == 1 else sums.reshape(rows.stacks, rows.n_rows, -1).sum(0)
+        levels.append(_apart(rows, _sum_pieces, sums(len(fold)), fold, levels[-1]))
+
+    def complete(levels, *entries):
+        found = _sum_entries(*entries, pieces=slice(n_heads))
+        return sum((take_rows(level, end) for level, end in zip(levels, rows.ends, strict=True)), found)
+
+    found = _apart(rows, complete, sums(n_heads), levels, *entries)
+    return found if rows.stacks == 1 else found.reshape(rows.stacks, rows.n_rows, -1).sum(0)
 
 
-def _sum_entries(index, count, table):
-    return sum(_one_entry(*lane, table) for lane in zip(_lanes(index), _lanes(count), strict=True))
+def _sum_entries(index, count, table, pieces):
+    return sum(_one_entry(*lane, table) for lane in zip(_lanes(index[pieces]), _lanes(count[pieces]), strict=True))
 
 
 def _sum_pieces(fold, below):
@@ -417,17 +435,17 @@ def _one_piece(fold, below):
     return take_rows(below, fold[:, 0])
 
 
-def _apart(rows: FoldedRows, function, dtype, lanes, *arguments):
+def _apart(rows: FoldedRows, function, shape, *arguments):
     """Compute a level by itself on a CPU.
 
     XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that
-    (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores.
+    (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores. What the function
+    cuts off from its arguments is not copied, other than what is cut off before.
     """
     if not rows.columns:
-        return function(lanes, *arguments)
-    shape = (len(lanes), arguments[-1].shape[1])
-    always = jnp.asarray(rows.final)[0] >= 0  # the compiler does not know
-    return jax.lax.cond(always, function, lambda *_: jnp.zeros(shape, dtype), lanes, *arguments)
+        return function(*arguments)
+    always = jnp.asarray(rows.row)[0] >= 0  # the compiler does not know
+    return jax.lax.cond(always, function, lambda *_: jnp.zeros(shape.shape, shape.dtype), *arguments)
 
 
 def _by_sections(rows: FoldedRows, table):
@@ -453,7 +471,7 @@ def _by_sections(rows: FoldedRows, table):
         window = jax.lax.dynamic_slice_in_dim(total, first, len(here))
         return jax.lax.dynamic_update_slice_in_dim(total, window + here, first, axis=0), None
 
-    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.folds, rows.final))
+    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.folds, *rows.ends))
     if len(rows.first) == 1:
         return sums(*jax.tree.map(lambda leaf: leaf[0], parts))
     total = jnp.zeros((rows.n_rows, table.shape[1]), jnp.result_type(rows.count, table))
