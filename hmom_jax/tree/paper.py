@@ -17,14 +17,13 @@ def grow_by_levels(
     ``watch`` is called after every round with the depth reached and the number of nodes so far.
     """
     growth = _Growth(corpus, sample_weight)
-    signature = corpus.signatures
     widest = branching ** (depth - 1)
     slots_for = partial(n_slots_for, n_words=corpus.n_words, rank=branching, itemsize=corpus.dtype.itemsize)
     by_word = None  # one layout for all rounds whose nodes can share it
     for level in range(depth):
         open_nodes = []
         for node in growth.level(level):
-            node.reason = _too_poor(corpus, growth.docs(node), sample_weight, signature)
+            node.reason = _too_poor(corpus, growth.docs(node), sample_weight)
             if node.reason is None:
                 open_nodes.append(node)
         n_slots = slots_for(len(open_nodes), widest)
@@ -136,11 +135,11 @@ def _host(found) -> dict:
     return {name: np.asarray(value) for name, value in small.items()}
 
 
-def _too_poor(corpus: Corpus, docs: np.ndarray, sample_weight: np.ndarray, signature: np.ndarray) -> str | None:
+def _too_poor(corpus: Corpus, docs: np.ndarray, sample_weight: np.ndarray) -> str | None:
     """Say why a node cannot even be tried, before any pass over its counts."""
     usable = docs[(sample_weight[docs] > 0) & (corpus.length[docs] >= 3)]
     if len(usable) < 2:
         return "fewer than 2 documents with 3 words"
-    if np.ptp(signature[usable]) == 0:
+    if np.ptp(corpus.length[usable]) == 0 and np.ptp(corpus.signatures[usable]) == 0:
         return "identical documents"
     return None
