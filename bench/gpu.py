@@ -98,7 +98,7 @@ def placeholder(n_rows: int, shape: sparse.SectionShape, array) -> FoldedRows:
         count=array((sections, width, pieces)),
         row=array((sections, pieces), np.int32),
         folds=tuple(array((sections, fold, size), np.int32) for size in folds),
-        ends=(array((sections, rows), np.int32),),
+        final=array((sections, rows), np.int32),
         n_rows=n_rows,
         first=array((sections,), np.int32),
     )
@@ -413,7 +413,7 @@ def section_bytes(rows: FoldedRows, nnz: int, columns: int) -> int:
     sections, width, pieces = rows.index.shape
     folds = [fold.shape[-1] for fold in rows.folds]
     lanes = rows.folds[0].shape[1] if rows.folds else 0
-    shape = sparse.SectionShape(width, lanes, sections, rows.ends[0].shape[-1], (pieces, *folds))
+    shape = sparse.SectionShape(width, lanes, sections, rows.final.shape[-1], (pieces, *folds))
     return pass_bytes(shape, nnz, columns)
 
 

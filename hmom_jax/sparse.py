@@ -2,10 +2,10 @@ r"""Sparse rows folded into fixed-width pieces: the layout behind every product 
 
 A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries (the last one padded with zeros).
 Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers.
-The first piece of each row, its *head*, is summed straight into the result; what is left of longer rows is folded
-first, eight pieces at a time, until one sum is left to add. There is no scatter, so the result does not depend on the
-order in which a device happens to run, and every shape follows from the number of rows and a *capacity* for entries, so
-that two corpora of like size share one compilation.
+Those of a row are folded, eight at a time, until one sum is left. Where rows are short, the first piece of each, its
+*head*, is summed straight into the result and only what is left of longer rows is folded. There is no scatter, so the
+result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
+and a *capacity* for entries, so that two corpora of like size share one compilation.
 
 Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
 the next begins: what lies between the kernels stays small, whatever the size of the corpus.
@@ -35,6 +35,8 @@ _FOLD = 8
 _COLUMNS_CPU = 32
 # Columns come in multiples of this: a full vector register. Four columns take twice as long as eight.
 _VECTOR_CPU = 8
+# Entries of an average row from which on it has no head.
+_LONG = 32
 # Sums that a CPU adds up at the same time.
 _CHAINS = 4
 # Table rows that one stack of rows reads: at 32 columns of single precision 8 MiB, a share of a CPU's last cache. And
@@ -67,7 +69,7 @@ class Rows:
 class FoldedRows(Rows):
     """Rows of a sparse matrix, cut into pieces and folded.
 
-    Without sections the heads of all rows come first among the pieces; those that follow are the lowest level to fold.
+    Heads come first among the pieces, if there are any; those that follow are the lowest level to fold.
 
     Leaves are NumPy arrays when built and device arrays once they pass through ``jit``.
 
@@ -79,9 +81,9 @@ class FoldedRows(Rows):
         The matrix row that each piece belongs to (for offsets into a table of several nodes).
     folds
         For each further level, which pieces of the level before are summed.
-    ends
-        For each level, which of its sums completes each row (one that is zero, where another level does). With
-        sections a single array: where the sum of each row stands among all levels, laid end to end.
+    final
+        Where the sum of each row, or of what it has beside its head, stands among the pieces of all levels, laid end to
+        end. None where there is no level: heads are all.
     n_rows
         Number of rows, padding included.
     first
@@ -92,17 +94,20 @@ class FoldedRows(Rows):
     stacks
         How often the rows stand one below the other, each time with the entries of another part of the table; the sums
         of all are added. With a table much larger than the cache, one part after the other stays in it.
+    n_heads
+        How many pieces are heads: as many as rows, or none.
     """
 
     index: Int[Array, "pieces width"] | Int[Array, "sections width pieces"] | np.ndarray
     count: Float[Array, "pieces width"] | Float[Array, "sections width pieces"] | np.ndarray
     row: Int[Array, "*sections pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _"] | Int[Array, "_ _ _"] | np.ndarray, ...]
-    ends: tuple[Int[Array, "*sections rows"] | np.ndarray, ...]
+    final: Int[Array, "*sections rows"] | np.ndarray | None
     n_rows: int = field(metadata={"static": True})
     first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
     stacks: int = field(default=1, metadata={"static": True})
+    n_heads: int = field(default=0, metadata={"static": True})
 
     def times(self, table):
         """Multiply with a table; see :func:`product`."""
@@ -165,19 +170,21 @@ def fold_rows(
     lengths = np.diff(indptr).astype(np.int64)
     if lengths.max(initial=0) > longest:
         raise AssertionError("a row has more entries than `longest` allows")
-    pieces = np.maximum(-(-lengths // width) - 1, 0)  # beside the head
+    # Of long rows heads would be a second way through the table; of stacks too.
+    head, n_heads = (width, n_rows) if stacks == 1 and capacity < _LONG * n_rows else (0, 0)
+    pieces = -(-np.maximum(lengths - head, 0) // width)
     start = np.cumsum(pieces) - pieces
 
     n_pieces = n_rows
-    if longest > width:
-        n_pieces += capacity // width  # enough: a row with p pieces beside its head has more than p times the width
+    if longest > head:
+        n_pieces += capacity // width  # enough: a row with p pieces has more than p - 1 times the width
         if snug:
-            n_pieces = min(n_pieces, geometric(n_rows + int(pieces.sum()), per_octave=8))
+            n_pieces = min(n_pieces, geometric(n_heads + int(pieces.sum()), per_octave=8))
         n_pieces += 1  # the last of every level stays empty: it sums to zero
     level_index = _zeros(n_pieces * width, np.int32)
     level_count = _zeros(n_pieces * width, dtype)
-    in_parts = np.stack([np.minimum(lengths, width), np.maximum(lengths - width, 0)], axis=1)  # head, rest
-    shift = np.stack([np.arange(n_rows), n_rows - 1 + start], axis=1) * width - indptr[:-1, None]
+    in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
+    shift = np.stack([np.arange(n_rows) * width, (n_heads + start) * width - head], axis=1) - indptr[:-1, None]
     cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
     for first, last in pairwise(np.unique([0, *cuts, n_rows])):
         here = slice(indptr[first], indptr[last])
@@ -187,40 +194,41 @@ def fold_rows(
         level_count[place] = count[here]
     row = _zeros(n_pieces, np.int32)
     number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
-    row[:n_rows] = number
-    row[n_rows : n_rows + pieces.sum()] = np.repeat(number, pieces)
+    row[:n_heads] = number[:n_heads]
+    row[n_heads : n_heads + pieces.sum()] = np.repeat(number, pieces)
 
-    folds, ends = [], []
-    active, size, reach = np.flatnonzero(pieces), n_pieces - n_rows, width
+    folds = []
+    active, size, reach, base = np.flatnonzero(pieces), n_pieces - n_heads, width, 0
     start, pieces = start[active], pieces[active]
+    final = np.full(n_rows, size - 1, np.int32) if size else None
     while size:
         done = pieces == 1
-        end = np.full(n_rows, size - 1, np.int32)
-        end[active[done]] = start[done]
-        ends.append(end)
-        if reach >= longest - width:
+        final[active[done]] = base + start[done]
+        if reach >= longest - head:
             break
         zero_piece, before = size - 1, start[~done]
         active, lengths = active[~done], pieces[~done]
         pieces = -(-lengths // _FOLD)
         start = np.cumsum(pieces) - pieces
-        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + width + 1)) + 1
+        base += size
+        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1)) + 1
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         fold = np.full(size * _FOLD, zero_piece, np.int32)
         fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
         folds.append(fold.reshape(size, _FOLD))
         reach *= _FOLD
-    if n_pieces >= 2**31:
-        raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
+    if base + size >= 2**31:
+        raise InputError(f"The corpus needs {base + size} pieces; at most 2**31 - 1 can be indexed.")
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
         count=level_count.reshape(n_pieces, width),
         row=row,
         folds=tuple(folds),
-        ends=tuple(ends),
+        final=final,
         n_rows=n_rows // stacks,
         columns=_COLUMNS_CPU,
         stacks=stacks,
+        n_heads=n_heads,
     )
 
 
@@ -351,7 +359,7 @@ def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) ->
         count=_by_lane(level_count, (n_sections, n_pieces), width),
         row=of_piece.reshape(n_sections, n_pieces),
         folds=tuple(folds),
-        ends=(final.reshape(n_sections, n_window),),
+        final=final.reshape(n_sections, n_window),
         n_rows=n_rows,
         first=first,
     )
@@ -395,22 +403,25 @@ def product(
 def _all_columns(rows: FoldedRows, table):
     """Multiply all columns at once."""
     entries = jnp.asarray(rows.index), jnp.asarray(rows.count), table
-    n_heads, n_columns = rows.n_rows * rows.stacks, table.shape[1]
     dtype = jnp.result_type(rows.count, table)
-    sums = lambda size: jax.ShapeDtypeStruct((size, n_columns), dtype)
+    sums = lambda size: jax.ShapeDtypeStruct((size, table.shape[1]), dtype)
 
     levels = []
-    if rows.ends:
-        rest = partial(_sum_entries, pieces=slice(n_heads, None))
-        levels.append(_apart(rows, rest, sums(len(rows.index) - n_heads), *entries))
+    if rows.final is not None:
+        rest = partial(_sum_entries, pieces=slice(rows.n_heads, None))
+        levels.append(_apart(rows, rest, sums(len(rows.index) - rows.n_heads), *entries))
     for fold in map(jnp.asarray, rows.folds):
         levels.append(_apart(rows, _sum_pieces, sums(len(fold)), fold, levels[-1]))
+    if levels:
+        levels = [jnp.concatenate(levels) if len(levels) > 1 else levels[0]]
 
     def complete(levels, *entries):
-        found = _sum_entries(*entries, pieces=slice(n_heads))
-        return sum((take_rows(level, end) for level, end in zip(levels, rows.ends, strict=True)), found)
+        found = _sum_entries(*entries, pieces=slice(rows.n_heads))
+        return found + take_rows(levels[0], rows.final) if levels else found
 
-    found = _apart(rows, complete, sums(n_heads), levels, *entries)
+    if rows.n_heads:
+        return _apart(rows, complete, sums(rows.n_rows), levels, *entries)
+    found = take_rows(levels[0], rows.final)
     return found if rows.stacks == 1 else found.reshape(rows.stacks, rows.n_rows, -1).sum(0)
 
 
@@ -424,8 +435,9 @@ def _sum_pieces(fold, below):
 
 
 def _add_up(terms):
-    """Add terms in a few chains side by side: in one, each addition would wait for the one before."""
-    return sum(sum(terms[chain::_CHAINS]) for chain in range(min(_CHAINS, len(terms))))
+    """Add terms; of few columns in chains side by side, as in one each addition would wait for the one before."""
+    chains = _CHAINS if terms[0].shape[-1] <= 2 * _VECTOR_CPU else 1
+    return sum(sum(terms[chain::chains]) for chain in range(chains))
 
 
 def _lanes(array):
@@ -479,7 +491,7 @@ def _by_sections(rows: FoldedRows, table):
         window = jax.lax.dynamic_slice_in_dim(total, first, len(here))
         return jax.lax.dynamic_update_slice_in_dim(total, window + here, first, axis=0), None
 
-    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.folds, *rows.ends))
+    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.folds, rows.final))
     if len(rows.first) == 1:
         return sums(*jax.tree.map(lambda leaf: leaf[0], parts))
     total = jnp.zeros((rows.n_rows, table.shape[1]), jnp.result_type(rows.count, table))
