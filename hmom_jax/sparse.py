@@ -170,7 +170,7 @@ def fold_rows(
     lengths = np.diff(indptr).astype(np.int64)
     if lengths.max(initial=0) > longest:
         raise AssertionError("a row has more entries than `longest` allows")
-    # Of long rows heads would be a second way through the table; of stacks too.
+    # Heads are a second way through the table: not for long rows, nor for stacks, whose table is large.
     head, n_heads = (width, n_rows) if stacks == 1 and capacity < _LONG * n_rows else (0, 0)
     pieces = -(-np.maximum(lengths - head, 0) // width)
     start = np.cumsum(pieces) - pieces
@@ -459,8 +459,8 @@ def _apart(rows: FoldedRows, function, shape, *arguments):
     """Compute a level by itself on a CPU.
 
     XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that
-    (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores. What the function
-    cuts off from its arguments is not copied, other than what is cut off before.
+    (``optimization_barrier`` does not) and, unlike a loop over blocks, leaves the level to all cores. Parts of an array
+    are best taken inside the function: taken before, they would be copied.
     """
     if not rows.columns:
         return function(*arguments)

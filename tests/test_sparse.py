@@ -33,14 +33,22 @@ def fold(matrix, dtype, **bounds):
     return fold_rows(matrix.indptr, matrix.indices, matrix.data, dtype=dtype, **options)
 
 
+@pytest.fixture(params=["heads", "no heads"])
+def heads(request, monkeypatch):
+    """Lay rows out with heads, or without, however long they are."""
+    monkeypatch.setattr(sparse, "_LONG", 10**9 if request.param == "heads" else 0)
+
+
 @pytest.mark.parametrize("width", [8, 12, 16])
 @pytest.mark.parametrize("columns", [0, 1, 2, 32])
-def test_product_equals_scipy_for_rows_of_any_length(dtype, width, columns, monkeypatch):
+def test_product_equals_scipy_for_rows_of_any_length(dtype, width, columns, heads, monkeypatch):
     monkeypatch.setattr(sparse, "_width", lambda *_: width)
     monkeypatch.setattr(sparse, "_COLUMNS_CPU", columns)
     matrix = awkward_matrix(0)
     table = np.random.default_rng(1).normal(size=(700, 3)).astype(dtype)
-    found = jax.jit(product)(fold(matrix, dtype), table)
+    rows = fold(matrix, dtype)
+    assert (rows.n_heads == 0) == (sparse._LONG == 0)
+    found = jax.jit(product)(rows, table)
     assert found.dtype == dtype
     scale = np.abs(matrix @ np.abs(table)).max()
     np.testing.assert_allclose(found, matrix @ table, atol=scale * tolerance(dtype, 1e-6, 1e-15))
@@ -56,13 +64,21 @@ def test_product_equals_scipy(seed):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 8, 33, 70])
-def test_any_number_of_columns(n_columns):
+def test_any_number_of_columns(n_columns, heads):
     matrix = awkward_matrix(4)
     table = np.random.default_rng(5).normal(size=(700, n_columns)).astype(np.float32)
     np.testing.assert_allclose(jax.jit(product)(fold(matrix, np.float32), table), matrix @ table, rtol=1e-4, atol=1e-3)
 
 
-def test_rows_read_their_own_section_of_the_table(dtype):
+def test_rows_without_more_than_a_head_have_no_levels(dtype):
+    matrix = sp.csr_array(np.eye(9, 30) + np.eye(9, 30, 3))
+    rows = fold(matrix, dtype)
+    assert (rows.n_heads, rows.folds, rows.final) == (9, (), None)
+    table = np.random.default_rng(0).normal(size=(30, 4)).astype(dtype)
+    np.testing.assert_allclose(product(rows, table), matrix @ table, rtol=1e-6)
+
+
+def test_rows_read_their_own_section_of_the_table(dtype, heads):
     matrix = awkward_matrix(2)
     rng = np.random.default_rng(3)
     table = rng.normal(size=(3, 700, 2)).astype(dtype)
@@ -72,7 +88,7 @@ def test_rows_read_their_own_section_of_the_table(dtype):
     np.testing.assert_allclose(found, expected, atol=tolerance(dtype, 1e-3, 1e-11))
 
 
-def test_long_layouts_are_built_in_parts(monkeypatch):
+def test_long_layouts_are_built_in_parts(heads, monkeypatch):
     matrix = awkward_matrix(6)
     whole = jax.tree.leaves(fold(matrix, np.float32))
     for chunk in (1, 64, 700):
@@ -81,7 +97,7 @@ def test_long_layouts_are_built_in_parts(monkeypatch):
             np.testing.assert_array_equal(part, expected)
 
 
-def test_matrix_without_entries_gives_zero(dtype):
+def test_matrix_without_entries_gives_zero(dtype, heads):
     empty = sp.csr_array((5, 6), dtype=np.float64)
     rows = fold_rows(empty.indptr, empty.indices, empty.data, capacity=4, longest=1, dtype=dtype)
     assert np.all(np.asarray(product(rows, jnp.ones((6, 2), dtype))) == 0)
@@ -96,11 +112,13 @@ def test_capacity_is_enough_however_entries_are_spread(seed, longest):
         lengths[row] = min(longest, capacity - lengths.sum())
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     index = np.concatenate([np.arange(m) for m in lengths])
-    rows = fold_rows(indptr, index, np.ones(len(index)), capacity=capacity, longest=longest, dtype=np.float32)
-    np.testing.assert_array_equal(product(rows, jnp.ones((200, 1)))[:, 0], lengths)
+    for long in (0, sparse._LONG):
+        with mock.patch.object(sparse, "_LONG", long):
+            rows = fold_rows(indptr, index, np.ones(len(index)), capacity=capacity, longest=longest, dtype=np.float32)
+        np.testing.assert_array_equal(product(rows, jnp.ones((200, 1)))[:, 0], lengths)
 
 
-def test_shapes_follow_from_the_bounds_not_from_the_partition():
+def test_shapes_follow_from_the_bounds_not_from_the_partition(heads):
     shapes = set()
     for seed in range(5):
         matrix = sp.csr_array(np.random.default_rng(seed).poisson(0.3, (50, 80)).astype(float))
@@ -109,7 +127,7 @@ def test_shapes_follow_from_the_bounds_not_from_the_partition():
     assert len(shapes) == 1
 
 
-def test_derivative_of_the_product_is_the_transposed_product(x64):
+def test_derivative_of_the_product_is_the_transposed_product(x64, heads):
     matrix = awkward_matrix(4)
     rows = fold(matrix, np.float64)
     rng = np.random.default_rng(5)
