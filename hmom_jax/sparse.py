@@ -158,8 +158,8 @@ def fold_rows(
     dtype
         Floating type of the counts.
     snug
-        Whether the pieces that these rows need may decide the first shape, on a fine grid: a fifth fewer than the
-        bounds ask for. Not for rows that are laid out anew with every partition.
+        Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
+        than the bounds ask for. Not for rows that are laid out anew with every partition.
     stacks
         The rows are that many stacks of the same rows, whose sums belong together (on a CPU alone).
     """
@@ -211,7 +211,10 @@ def fold_rows(
         pieces = -(-lengths // _FOLD)
         start = np.cumsum(pieces) - pieces
         base += size
-        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1)) + 1
+        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
+        if snug:  # of Zipf's words most are short: the bound is up to six times too large
+            size = min(size, geometric(int(pieces.sum()), per_octave=1))
+        size += 1
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         fold = np.full(size * _FOLD, zero_piece, np.int32)
         fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
