@@ -5,7 +5,7 @@ Pieces are summed by gathering table rows and contracting with the counts, in on
 Those of a row are folded, eight at a time, until one sum is left. Where rows are short, the first piece of each, its
 *head*, is summed straight into the result and only what is left of longer rows is folded. There is no scatter, so the
 result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
-and a *capacity* for entries, so that two corpora of like size share one compilation.
+and a *capacity* for entries, or comes from a grid of few sizes, so that two corpora of like size share one compilation.
 
 Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
 the next begins: what lies between the kernels stays small, whatever the size of the corpus.
@@ -35,7 +35,7 @@ _FOLD = 8
 _COLUMNS_CPU = 32
 # Columns come in multiples of this: a full vector register. Four columns take twice as long as eight.
 _VECTOR_CPU = 8
-# Entries of an average row from which on it has no head.
+# Entries of an average row from which on it has no head: heads are a second way through the table.
 _LONG = 32
 # Sums that a CPU adds up at the same time.
 _CHAINS = 4
@@ -170,7 +170,9 @@ def fold_rows(
     lengths = np.diff(indptr).astype(np.int64)
     if lengths.max(initial=0) > longest:
         raise AssertionError("a row has more entries than `longest` allows")
-    # Heads are a second way through the table: not for long rows, nor for stacks, whose table is large.
+    if indptr[-1] > capacity:
+        raise AssertionError("the rows have more entries than `capacity` allows")
+    # Stacks have large tables, and no heads.
     head, n_heads = (width, n_rows) if stacks == 1 and capacity < _LONG * n_rows else (0, 0)
     pieces = -(-np.maximum(lengths - head, 0) // width)
     start = np.cumsum(pieces) - pieces
@@ -181,6 +183,7 @@ def fold_rows(
         if snug:
             n_pieces = min(n_pieces, geometric(n_heads + int(pieces.sum()), per_octave=8))
         n_pieces += 1  # the last of every level stays empty: it sums to zero
+    _check_pieces(n_pieces)
     level_index = _zeros(n_pieces * width, np.int32)
     level_count = _zeros(n_pieces * width, dtype)
     in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
@@ -194,7 +197,8 @@ def fold_rows(
         level_count[place] = count[here]
     row = _zeros(n_pieces, np.int32)
     number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
-    row[:n_heads] = number[:n_heads]
+    if n_heads:
+        row[:n_heads] = number
     row[n_heads : n_heads + pieces.sum()] = np.repeat(number, pieces)
 
     folds = []
@@ -213,15 +217,14 @@ def fold_rows(
         base += size
         size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
         if snug:  # of Zipf's words most are short: the bound is up to six times too large
-            size = min(size, geometric(int(pieces.sum()), per_octave=1))
+            size = min(size, geometric(max(int(pieces.sum()), 64), per_octave=1))
         size += 1
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         fold = np.full(size * _FOLD, zero_piece, np.int32)
         fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
         folds.append(fold.reshape(size, _FOLD))
         reach *= _FOLD
-    if base + size >= 2**31:
-        raise InputError(f"The corpus needs {base + size} pieces; at most 2**31 - 1 can be indexed.")
+    _check_pieces(base + size)
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
         count=level_count.reshape(n_pieces, width),
@@ -235,8 +238,16 @@ def fold_rows(
     )
 
 
+def _check_pieces(n_pieces: int) -> None:
+    if n_pieces >= 2**31:
+        raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
+
+
 def _width(capacity: int, n_rows: int) -> int:
-    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad (measured)."""
+    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad.
+
+    Below eight, products of eight columns and more take twice as long, also where most rows are empty.
+    """
     return 16 if capacity >= 20 * n_rows else 12 if capacity >= 7 * n_rows else 8
 
 

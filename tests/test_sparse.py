@@ -20,7 +20,7 @@ from tests.helpers import tolerance
 def awkward_matrix(seed, n_rows=40, n_columns=700):
     """Draw rows of 0, 1, the fold widths and their powers, give or take one, in random order."""
     rng = np.random.default_rng(seed)
-    lengths = np.array([0, 1, 3, 4, 5, 7, 8, 9, 16, 17, 63, 64, 65, 511, 512, 513, 700])
+    lengths = np.array([0, 1, 5, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 33, 64, 65, 72, 73, 108, 109, 144, 145, 513, 700])
     lengths = rng.permutation(np.concatenate([lengths, np.zeros(n_rows - len(lengths), int)]))
     indices = np.concatenate([np.sort(rng.choice(n_columns, m, replace=False)) for m in lengths])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -41,12 +41,13 @@ def heads(request, monkeypatch):
 
 @pytest.mark.parametrize("width", [8, 12, 16])
 @pytest.mark.parametrize("columns", [0, 1, 2, 32])
-def test_product_equals_scipy_for_rows_of_any_length(dtype, width, columns, heads, monkeypatch):
+@pytest.mark.parametrize("snug", [True, False])
+def test_product_equals_scipy_for_rows_of_any_length(dtype, width, columns, snug, heads, monkeypatch):
     monkeypatch.setattr(sparse, "_width", lambda *_: width)
     monkeypatch.setattr(sparse, "_COLUMNS_CPU", columns)
     matrix = awkward_matrix(0)
     table = np.random.default_rng(1).normal(size=(700, 3)).astype(dtype)
-    rows = fold(matrix, dtype)
+    rows = fold(matrix, dtype, snug=snug)
     assert (rows.n_heads == 0) == (sparse._LONG == 0)
     found = jax.jit(product)(rows, table)
     assert found.dtype == dtype
@@ -228,6 +229,11 @@ def test_geometric_rounds_up_by_at_most_a_quarter(size):
     rounded = geometric(size)
     assert size <= rounded <= max(4, 1.25 * size)
     assert geometric(rounded) == rounded
+
+
+def test_too_many_entries_are_refused():
+    with pytest.raises(AssertionError, match="capacity"):
+        fold_rows(np.array([0, 9]), np.arange(9), np.ones(9), capacity=8, longest=9, dtype=np.float32)
 
 
 def test_too_long_a_row_is_refused():
