@@ -166,6 +166,13 @@ from hmom_jax.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 sys.exit(main(sys.argv[2:]))
 """
+# A shell's background jobs inherit that interrupts are ignored.
+HEEDING = """
+import signal, sys
+from hmom_jax.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture
@@ -201,7 +208,9 @@ def test_an_interrupt_leaves_the_rounds_before_it(counts, tmp_path):
     if sys.platform == "win32":
         pytest.skip("signals are another matter there")
     rounds = tmp_path / "rounds"
-    worker = subprocess.Popen([*COMMAND, *counts], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", HEEDING, "tree", *counts], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     try:
         deadline = time.monotonic() + 100
         while not (rounds / "embedding.json").exists() and time.monotonic() < deadline and worker.poll() is None:
