@@ -106,6 +106,14 @@ def smallest_lead(tree, counts) -> np.ndarray:
     return lead
 
 
+# Jobs in the background of a script are started deaf to Ctrl-C, and pass that on: the command gets its ears back.
+HEARING_COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from hmom_jax.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 NEAR_TIE = 1e-4  # of the determinism contract: lead per word below which a document may change sides
 
 

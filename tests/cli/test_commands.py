@@ -17,6 +17,7 @@ import pytest
 import hmom_jax as hm
 from hmom_jax import cli
 from hmom_jax.cli.machine import memory_needed
+from tests.helpers import HEARING_COMMAND
 
 TOPICS = [
     "kitchen recipe butter flour sugar oven baking",
@@ -375,18 +376,9 @@ def test_signals_are_left_alone_by_threads_and_given_back(folder, capsys):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-# Jobs in the background of a script are started deaf to Ctrl-C, and pass that on: the command gets its ears back.
-_COMMAND = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from hmom_jax.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 def _start(arguments, folder, stdin, cache):
     return subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, *arguments.split()],
+        [sys.executable, "-c", HEARING_COMMAND, *arguments.split()],
         cwd=folder, env=_environment(JAX_COMPILATION_CACHE_DIR=str(cache)),
         stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pytest
 import hmom_jax as hm
 from hmom_jax.errors import InputError
 from hmom_jax.parallel.checkpoint import STAGES, Checkpoint
+from tests.helpers import HEARING_COMMAND
 from tests.parallel.test_streaming import on_disk
 from tests.parallel.worker import corpus_of, mesh_of
 
@@ -166,13 +167,6 @@ from hmom_jax.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 sys.exit(main(sys.argv[2:]))
 """
-# A shell's background jobs inherit that interrupts are ignored.
-HEEDING = """
-import signal, sys
-from hmom_jax.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture
@@ -209,7 +203,10 @@ def test_an_interrupt_leaves_the_rounds_before_it(counts, tmp_path):
         pytest.skip("signals are another matter there")
     rounds = tmp_path / "rounds"
     worker = subprocess.Popen(
-        [sys.executable, "-c", HEEDING, "tree", *counts], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", HEARING_COMMAND, "tree", *counts],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     try:
         deadline = time.monotonic() + 100
