@@ -295,8 +295,10 @@ def test_nearly_degenerate_corpora(rank, gap, text):
         order = jnp.argsort(jnp.arange(1.0 * corpus.n_words) @ topics)
         return topics[:, order], found[order]
 
-    # beside a near-tie across the cut rounding is large, and so must be the step, but not as large as the gap
-    assert_agrees(by_place, jnp.asarray(corpus.counts.data), seed=15, step=1e-4 if rank == 2 else 3e-5)
+    # Beside a near-tie across the cut rounding is large, and so must be the step; but not as large as the gap, and on
+    # text entries leave the simplex's edge within a larger one.
+    step = 1e-4 if rank == 2 else 3e-5 if text else 2e-4
+    assert_agrees(by_place, jnp.asarray(corpus.counts.data), seed=15, step=step)
 
 
 # --------------------------------------------------------------------------------------------------------------- ties
