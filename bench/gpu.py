@@ -39,9 +39,11 @@ sys.path.insert(0, str(ROOT))
 
 import hmom_jax as hm  # noqa: E402
 from bench.common import machine, markdown, timed, write  # noqa: E402
-from hmom_jax import sparse  # noqa: E402
+from hmom_jax import sections as sectioned  # noqa: E402
 from hmom_jax.assign import choose_topic  # noqa: E402
-from hmom_jax.sparse import FoldedRows, geometric, product, section_shape  # noqa: E402
+from hmom_jax.rows import geometric  # noqa: E402
+from hmom_jax.sections import SectionedRows, SectionShape, section_shape  # noqa: E402
+from hmom_jax.sparse import product  # noqa: E402
 from hmom_jax.tree import bisect, grow, robust, rounds  # noqa: E402
 from hmom_jax.tree.embedding import _embed, rank_for  # noqa: E402
 from hmom_jax.tree.polish import Mixture, _best_leaf, _em, spare_leaves  # noqa: E402
@@ -90,10 +92,10 @@ def layouts(size: Size, slots: int = 0) -> dict:
     }
 
 
-def placeholder(n_rows: int, shape: sparse.SectionShape, array) -> FoldedRows:
+def placeholder(n_rows: int, shape: SectionShape, array) -> SectionedRows:
     """Return a layout without its numbers."""
     width, fold, sections, rows, (pieces, *folds) = shape
-    return FoldedRows(
+    return SectionedRows(
         index=array((sections, width, pieces), np.int32),
         count=array((sections, width, pieces)),
         row=array((sections, pieces), np.int32),
@@ -233,7 +235,7 @@ def count_kernels(text: str) -> dict:
 # --- what the bandwidth allows ----------------------------------------------------------------------------------------
 
 
-def pass_bytes(shape: sparse.SectionShape, nnz: int, columns: int) -> int:
+def pass_bytes(shape: SectionShape, nnz: int, columns: int) -> int:
     """Return the bytes that one product moves when nothing but the sums of a section is found in the cache.
 
     Index and count of every entry laid out, the table row of every nonzero, the indices of folds and rows, and the
@@ -312,7 +314,7 @@ def try_blocks(names, array) -> tuple[str, dict]:
         size = SIZES[name]
         columns = geometric(size.n_leaves)
         for block in BLOCKS:
-            with mock.patch.object(sparse, "_BLOCK_ACCELERATOR", block):
+            with mock.patch.object(sectioned, "_BLOCK_ACCELERATOR", block):
                 shapes = layouts(size)
             for side, (n_rows, shape) in shapes.items():
                 layout = placeholder(n_rows, shape, array)
@@ -346,7 +348,7 @@ def predict(names) -> tuple[str, dict]:
 
 def verdicts(entries: dict, blocks: list) -> str:
     """Say which targets hold."""
-    ours = [fact for fact in blocks if fact["block"] == sparse._BLOCK_ACCELERATOR]
+    ours = [fact for fact in blocks if fact["block"] == sectioned._BLOCK_ACCELERATOR]
     every = [found for size in entries.values() for found in size.values()]
     # With sections, three more per section (its counts cut out, its rows added, the counter) and two to begin with.
     spare = lambda fact: 0 if fact["sections"] == 1 else 3 * fact["sections"] + 2
@@ -355,7 +357,7 @@ def verdicts(entries: dict, blocks: list) -> str:
     lean = ", ".join(f"{value:.1%} ({name})" for name, value in share.items())
     largest = max(every, key=lambda found: found["total"])["total"]
     moved, open_loops = sum(found["transfers"] for found in every), max(found["open_loops"] for found in every)
-    flags = f"but one flag per turn of an open loop; {open_loops} such loop at most"
+    flags = f"but one flag per turn of an open loop; at most {open_loops} of them"
     rows = [
         ["a product is one kernel per level (and section)", _holds(fused), "three more per section, if several"],
         ["temporaries of a product below 10% of its input", _holds(max(share.values()) < 0.1), lean],
@@ -408,12 +410,12 @@ def measure(name: str = "20newsgroups") -> tuple[str, dict]:
     return markdown(["job", "seconds", "first call, s", "TB/s"], rows), data
 
 
-def section_bytes(rows: FoldedRows, nnz: int, columns: int) -> int:
+def section_bytes(rows: SectionedRows, nnz: int, columns: int) -> int:
     """Return :func:`pass_bytes` of a layout that exists."""
     sections, width, pieces = rows.index.shape
     folds = [fold.shape[-1] for fold in rows.folds]
     lanes = rows.folds[0].shape[1] if rows.folds else 0
-    shape = sparse.SectionShape(width, lanes, sections, rows.final.shape[-1], (pieces, *folds))
+    shape = SectionShape(width, lanes, sections, rows.final.shape[-1], (pieces, *folds))
     return pass_bytes(shape, nnz, columns)
 
 
@@ -457,7 +459,7 @@ the tree keeps on the device meanwhile.
 
 ## Sections
 
-Both products, with sections of several sizes; the library takes 2^{sparse._BLOCK_ACCELERATOR.bit_length() - 1}.
+Both products, with sections of several sizes; the library takes 2^{sectioned._BLOCK_ACCELERATOR.bit_length() - 1}.
 Launches at {LAUNCH * 1e6:.0f} microseconds each, an assumption.
 Bytes as in `pass_bytes`: all gathers from memory, none from the cache.
 

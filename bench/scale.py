@@ -11,7 +11,8 @@ import numpy as np
 
 import hmom_jax as hm
 from hmom_jax.parallel.mesh import on_mesh
-from hmom_jax.sparse import _width, geometric
+from hmom_jax.rows import geometric
+from hmom_jax.sparse import _width
 from hmom_jax.tree import polish, robust
 from hmom_jax.tree.bisect import SLOTS, TWO_MEANS_STEPS
 from hmom_jax.tree.embedding import rank_for

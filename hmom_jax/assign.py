@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from hmom_jax.compilation import quick_jit
-from hmom_jax.sparse import FoldedRows, product, shift, take_rows
+from hmom_jax.rows import Rows, take_rows
+from hmom_jax.sparse import product, shift
 
 # Part of the method, not a setting: a floor of 1e-5 moves the nips partition by 0.05 ARI.
 TOPIC_FLOOR = 1e-6
@@ -34,7 +35,7 @@ def score_columns(
 
 @quick_jit
 def choose_topic(
-    by_doc: FoldedRows,
+    by_doc: Rows,
     topics: Float[Array, "nodes n_words rank"],
     weights: Float[Array, "nodes rank"],
     offset: Int[Array, " padded_docs"],

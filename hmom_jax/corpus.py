@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int
 
 from hmom_jax.errors import InputError, check_nonnegative
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, Rows, fold_rows, geometric, n_stacks_for, take_rows
+from hmom_jax.rows import Rows, geometric, take_rows
+from hmom_jax.sparse import fold_rows, n_stacks_for
 from hmom_jax.sparse_rules import transposable_product
 
 
@@ -224,7 +225,7 @@ class Corpus:
         return with_data(self.counts, terms).sum(axis=1, dtype=np.uint64)
 
     @cached_property
-    def by_doc(self) -> FoldedRows:
+    def by_doc(self) -> Rows:
         """Layout for products with X; document rows padded to a geometric grid."""
         return _on_device(self._fold_docs(self.counts.data))
 
@@ -295,7 +296,7 @@ class Corpus:
         """Undo :meth:`fetch`."""
         return self.over_docs(values)
 
-    def _fold_docs(self, data: np.ndarray) -> FoldedRows:
+    def _fold_docs(self, data: np.ndarray) -> Rows:
         """Lay out values at the places of the counts, by document."""
         indptr = self.counts.indptr
         padded = np.concatenate([indptr, np.full(geometric(self.n_docs) - self.n_docs, indptr[-1])])
@@ -305,7 +306,7 @@ class Corpus:
             padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype, snug=True
         )
 
-    def _fold_words(self, data: np.ndarray) -> FoldedRows:
+    def _fold_words(self, data: np.ndarray) -> Rows:
         """Lay out values at the places of the counts, by word; of many documents, part by part."""
         capacity, padded = geometric(self.nnz), geometric(self.n_docs)
         stacks = n_stacks_for(padded, self.n_words, capacity)

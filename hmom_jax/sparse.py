@@ -7,8 +7,7 @@ Those of a row are folded, eight at a time, until one sum is left. Where rows ar
 result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
 and a *capacity* for entries, or comes from a grid of few sizes, so that two corpora of like size share one compilation.
 
-Accelerators get the same pieces cut into *sections* of a few million entries, each folded down to its rows before
-the next begins: what lies between the kernels stays small, whatever the size of the corpus.
+Accelerators get the same pieces in :mod:`~hmom_jax.sections`.
 
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
@@ -16,7 +15,6 @@ Built on the host with NumPy; :func:`product` is what compiled code calls.
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +24,8 @@ from jaxtyping import Array, Float, Int
 from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import InputError
 from hmom_jax.pytree import pytree
+from hmom_jax.rows import Rows, geometric, row_lengths, take_rows, to_entries
+from hmom_jax.sections import section_rows
 
 # Pieces that one step of a further level adds up.
 _FOLD = 8
@@ -45,23 +45,6 @@ _TABLE_CPU = 1 << 16
 _LEAST_PER_ROW = 16
 # Entries that the host lays out at a time: bounds its temporary memory.
 _CHUNK = 1 << 20
-# Entries of a section: an accelerator wants sections that are long beside the launch of a kernel, with few temporaries
-# (bench/gpu.py).
-_BLOCK_ACCELERATOR = 1 << 22
-# How many more rows than the average a section may touch: more rows are more traffic, fewer are more sections.
-_ROWS_PER_SECTION = 4
-# Entries that one thread of an accelerator may sum one after the other.
-_MOST_IN_TURN = 512
-
-
-class Rows:
-    """Rows of a sparse matrix that :func:`product` multiplies, laid out on one device or over several."""
-
-    n_rows: int
-
-    def times(self, table):
-        """Multiply with a table."""
-        raise NotImplementedError
 
 
 @pytree
@@ -75,10 +58,8 @@ class FoldedRows(Rows):
 
     Attributes
     ----------
-    index, count
-        Table row and value of each entry; padding has count 0.
-    row
-        The matrix row that each piece belongs to (for offsets into a table of several nodes).
+    index, count, row
+        As :class:`~hmom_jax.rows.Rows` says.
     folds
         For each further level, which pieces of the level before are summed.
     final
@@ -86,11 +67,8 @@ class FoldedRows(Rows):
         end. None where there is no level: heads are all.
     n_rows
         Number of rows, padding included.
-    first
-        With sections (positions then count from each one's own beginning): the row at which the sums of each section
-        are added. None without.
     columns
-        Without sections: columns of the table that are taken at a time; 0 for all.
+        Columns of the table that are taken at a time; 0 for all.
     stacks
         How often the rows stand one below the other, each time with the entries of another part of the table; the sums
         of all are added. With a table much larger than the cache, one part after the other stays in it.
@@ -98,21 +76,18 @@ class FoldedRows(Rows):
         How many pieces are heads: as many as rows, or none.
     """
 
-    index: Int[Array, "pieces width"] | Int[Array, "sections width pieces"] | np.ndarray
-    count: Float[Array, "pieces width"] | Float[Array, "sections width pieces"] | np.ndarray
-    row: Int[Array, "*sections pieces"] | np.ndarray
-    folds: tuple[Int[Array, "_ _"] | Int[Array, "_ _ _"] | np.ndarray, ...]
-    final: Int[Array, "*sections rows"] | np.ndarray | None
+    index: Int[Array, "pieces width"] | np.ndarray
+    count: Float[Array, "pieces width"] | np.ndarray
+    row: Int[Array, " pieces"] | np.ndarray
+    folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
+    final: Int[Array, " rows"] | np.ndarray | None
     n_rows: int = field(metadata={"static": True})
-    first: Int[Array, " sections"] | np.ndarray | None = None
     columns: int = field(default=0, metadata={"static": True})
     stacks: int = field(default=1, metadata={"static": True})
     n_heads: int = field(default=0, metadata={"static": True})
 
     def times(self, table):
         """Multiply with a table; see :func:`product`."""
-        if self.first is not None:
-            return _by_sections(self, table)
         n_columns = table.shape[1]
         if n_columns == 1 or not self.columns:
             return _all_columns(self, table)
@@ -126,26 +101,8 @@ class FoldedRows(Rows):
         return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
 
-def geometric(size: int, per_octave: int = 4) -> int:
-    """Round up to a grid of a few sizes per octave, so that like sizes share a compilation.
-
-    Examples
-    --------
-    >>> [geometric(n) for n in (3, 9, 1000, 1025)]
-    [4, 10, 1024, 1280]
-    >>> geometric(1025, per_octave=8)
-    1152
-    """
-    if size <= 4:
-        return 4
-    step = max((1 << (size - 1).bit_length()) // (2 * per_octave), 1)
-    return -(-size // step) * step
-
-
-def fold_rows(
-    indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1
-) -> FoldedRows:
-    """Lay out compressed sparse rows (host side).
+def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1) -> Rows:
+    """Lay out compressed sparse rows (host side), for an accelerator in sections.
 
     Parameters
     ----------
@@ -167,11 +124,7 @@ def fold_rows(
         return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
     n_rows = len(indptr) - 1
     width = _width(capacity, n_rows)
-    lengths = np.diff(indptr).astype(np.int64)
-    if lengths.max(initial=0) > longest:
-        raise AssertionError("a row has more entries than `longest` allows")
-    if indptr[-1] > capacity:
-        raise AssertionError("the rows have more entries than `capacity` allows")
+    lengths = row_lengths(indptr, capacity=capacity, longest=longest)
     # Stacks have large tables, and no heads.
     head, n_heads = (width, n_rows) if stacks == 1 and capacity < _LONG * n_rows else (0, 0)
     pieces = -(-np.maximum(lengths - head, 0) // width)
@@ -278,116 +231,9 @@ def _wants_sections() -> bool:
     return jax.default_backend() != "cpu"
 
 
-class SectionShape(NamedTuple):
-    """Entries per piece, pieces per fold, sections, rows that each may touch, and its pieces at each level."""
-
-    width: int
-    fold: int
-    sections: int
-    rows: int
-    levels: tuple[int, ...]
-
-
-def section_shape(n_rows: int, *, capacity: int, longest: int) -> SectionShape:
-    """Choose the shapes of a layout in sections from its bounds alone.
-
-    Pieces are as wide as a quarter of the average row, so that padding stays below a quarter of the entries; folds
-    take the pieces of an average row at once.
-
-    Examples
-    --------
-    >>> section_shape(100, capacity=10_000, longest=50)
-    SectionShape(width=16, fold=8, sections=1, rows=100, levels=(726, 191))
-    """
-    width = next((w for w in (64, 32, 16, 8) if 4 * w * n_rows <= capacity), 4)
-    total = capacity // width + n_rows
-    fold = min(64, max(4, 1 << (total // n_rows - 1).bit_length()))
-    sections = -(-total // max(_BLOCK_ACCELERATOR // width, 1))
-    pieces = -(-total // sections) + 1  # the last stays empty: it sums to zero
-    rows = min(n_rows, max(1, _ROWS_PER_SECTION * n_rows // sections))
-    sections += (n_rows - 1) // rows  # some may run out of rows before they are full
-    levels, reach = [pieces], 1
-    while reach < min(pieces - 1, -(-longest // width)):
-        levels.append(pieces // (reach * fold) + min(rows, pieces // (reach + 1)) + 1)
-        reach *= fold
-    return SectionShape(width, fold, sections, rows, tuple(levels))
-
-
-def section_rows(indptr, index, count, *, capacity: int, longest: int, dtype) -> FoldedRows:
-    """Lay out compressed sparse rows in sections; arguments as for :func:`fold_rows`."""
-    n_rows = len(indptr) - 1
-    shape = section_shape(n_rows, capacity=capacity, longest=longest)
-    width, lanes, n_sections, n_window, (n_pieces, *fold_sizes) = shape
-    lengths = np.diff(indptr)
-    pieces = -(-lengths // width)
-    row = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
-
-    cuts = [0]
-    while cuts[-1] < len(row):
-        beyond = np.searchsorted(row, row[cuts[-1]] + n_window)
-        cuts.append(min(cuts[-1] + n_pieces - 1, int(beyond)))
-    sizes = np.diff(cuts)
-    if len(sizes) > n_sections:
-        raise AssertionError("the rows have more entries than `capacity` allows")
-    section = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(row)) - np.repeat(np.array(cuts[:-1], int), sizes)  # within the section
-    first = np.zeros(n_sections, np.int32)
-    first[: len(sizes)] = np.minimum(row[cuts[:-1]], n_rows - n_window)
-
-    flat = section * n_pieces + place
-    within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-    at = flat[np.repeat(np.cumsum(pieces) - pieces, lengths) + within // width] * width + within % width
-    level_index = np.zeros(n_sections * n_pieces * width, np.int32)
-    level_count = np.zeros(level_index.size, dtype)
-    level_index[at], level_count[at] = index, count
-    of_piece = np.zeros(n_sections * n_pieces, np.int32)
-    of_piece[flat] = row
-
-    # A run is what one section holds of one row; runs are folded as rows are, but within their section.
-    new = np.ones(len(row), bool)
-    new[1:] = (row[1:] != row[:-1]) | (section[1:] != section[:-1])
-    begin = np.flatnonzero(new)
-    pieces, start, section = np.diff(begin, append=len(row)), place[begin], section[begin]
-    target = section * n_window + row[begin] - first[section]  # where its sum belongs
-    final = np.full(n_sections * n_window, n_pieces - 1, np.int32)
-    final[target] = start
-    base, zero_piece, folds = n_pieces, n_pieces - 1, []
-    for size in fold_sizes:
-        active = pieces > 1
-        lengths, start, section, target = pieces[active], start[active], section[active], target[active]
-        pieces = -(-lengths // lanes)
-        before = np.cumsum(pieces) - pieces
-        fresh = np.ones(len(section), bool)
-        fresh[1:] = section[1:] != section[:-1]
-        new_start = before - np.maximum.accumulate(np.where(fresh, before, 0))
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        fold = np.full(n_sections * size * lanes, zero_piece, np.int32)
-        fold[np.repeat((section * size + new_start) * lanes, lengths) + within] = np.repeat(start, lengths) + within
-        folds.append(_by_lane(fold, (n_sections, size), lanes))
-        final[target] = base + new_start
-        base, zero_piece, start = base + size, size - 1, new_start
-    if (pieces > 1).any():
-        raise AssertionError("a row has more entries than `longest` allows")
-    return FoldedRows(
-        index=_by_lane(level_index, (n_sections, n_pieces), width),
-        count=_by_lane(level_count, (n_sections, n_pieces), width),
-        row=of_piece.reshape(n_sections, n_pieces),
-        folds=tuple(folds),
-        final=final.reshape(n_sections, n_window),
-        n_rows=n_rows,
-        first=first,
-    )
-
-
-def _by_lane(flat, shape, width):
-    """Reorder piece-major entries so that entry q of all pieces of a block is contiguous."""
-    return np.ascontiguousarray(flat.reshape(*shape, width).transpose(0, 2, 1))
-
-
-def shift(rows: FoldedRows, offset: Int[Array, " rows"]) -> FoldedRows:
+def shift(rows: Rows, offset: Int[Array, " rows"]) -> Rows:
     """Add a number to the indices of each row: lets every row read from its own section of a table."""
-    by_piece = take_rows(jnp.asarray(offset), rows.row)
-    return replace(rows, index=jnp.asarray(rows.index) + jnp.expand_dims(by_piece, 1 if rows.first is None else -2))
+    return replace(rows, index=jnp.asarray(rows.index) + to_entries(take_rows(jnp.asarray(offset), rows.row)))
 
 
 @quick_jit
@@ -480,38 +326,3 @@ def _apart(rows: FoldedRows, function, shape, *arguments):
         return function(*arguments)
     always = jnp.asarray(rows.row)[0] >= 0  # the compiler does not know
     return jax.lax.cond(always, function, lambda *_: jnp.zeros(shape.shape, shape.dtype), *arguments)
-
-
-def _by_sections(rows: FoldedRows, table):
-    """Multiply section by section, adding the sums of each to the rows that it touches."""
-
-    def sums(index, count, folds, final):
-        # A sum, not an einsum: XLA fuses it with the gather, where a batched product would write all lanes out. It
-        # also merges levels, which saves their traffic but leaves a long row to one thread: hence the barriers.
-        levels = [(count[..., None] * take_rows(table, index)).sum(0)]
-        in_turn = len(index)
-        for fold in folds:
-            in_turn *= len(fold)
-            if in_turn > _MOST_IN_TURN:
-                levels[-1] = jax.lax.optimization_barrier(levels[-1])
-                in_turn = len(fold)
-            levels.append(take_rows(levels[-1], fold).sum(0))
-        stacked = jnp.concatenate(levels) if len(levels) > 1 else levels[0]
-        return take_rows(stacked, final)
-
-    def step(total, section):
-        first, parts = section
-        here = sums(*parts)
-        window = jax.lax.dynamic_slice_in_dim(total, first, len(here))
-        return jax.lax.dynamic_update_slice_in_dim(total, window + here, first, axis=0), None
-
-    parts = jax.tree.map(jnp.asarray, (rows.index, rows.count, rows.folds, rows.final))
-    if len(rows.first) == 1:
-        return sums(*jax.tree.map(lambda leaf: leaf[0], parts))
-    total = jnp.zeros((rows.n_rows, table.shape[1]), jnp.result_type(rows.count, table))
-    return jax.lax.scan(step, total, (jnp.asarray(rows.first), parts))[0]
-
-
-def take_rows(table, index):
-    """Gather rows; the indices are known to be good, so no instruction is spent on negative or large ones."""
-    return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)

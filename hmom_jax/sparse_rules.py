@@ -15,7 +15,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from hmom_jax.sparse import FoldedRows, Rows, product, take_rows
+from hmom_jax.rows import Rows, take_rows, to_entries
+from hmom_jax.sparse import product
 
 _COUNT = 1  # place of the counts among the leaves of a layout
 
@@ -91,10 +92,10 @@ def _transpose(cotangent, *leaves, tree, n_rows):
     return found
 
 
-def _at_entries(rows: FoldedRows, table, cotangent):
+def _at_entries(rows: Rows, table, cotangent):
     """Return the inner product of cotangent row and table row at every entry of the layout."""
     cotangent, table = jnp.asarray(cotangent), jnp.asarray(table)
-    of_row = jnp.expand_dims(take_rows(cotangent, rows.row), 1 if rows.first is None else -3)
+    of_row = to_entries(take_rows(cotangent, rows.row))
     return (of_row * take_rows(table, rows.index)).sum(-1)
 
 

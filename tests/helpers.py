@@ -4,6 +4,7 @@ import itertools
 
 import jax
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 import hmom_jax as hm
@@ -137,3 +138,15 @@ def over_leaves(function, arguments):
     """
     leaves, structure = jax.tree.flatten(arguments)
     return jax.jit(lambda *leaves: jax.tree.leaves(function(*structure.unflatten(leaves)))), leaves
+
+
+def awkward_matrix(seed, n_rows=40, n_columns=700):
+    """Draw a sparse matrix with rows of 0, 1, the fold widths and their powers, give or take one, in random order."""
+    rng = np.random.default_rng(seed)
+    lengths = [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 33, 63, 64, 65, 72, 73, 108, 109, 144, 145, 511, 512]
+    lengths = np.array([*lengths, 513, 700])
+    lengths = rng.permutation(np.concatenate([lengths, np.zeros(n_rows - len(lengths), int)]))
+    indices = np.concatenate([np.sort(rng.choice(n_columns, m, replace=False)) for m in lengths])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    data = rng.poisson(2.0, len(indices)) + 1.0
+    return sp.csr_array((data, indices, indptr), shape=(n_rows, n_columns))

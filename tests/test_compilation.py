@@ -9,7 +9,7 @@ import pytest
 
 import hmom_jax as hm
 from hmom_jax import compilation
-from hmom_jax.sparse import geometric
+from hmom_jax.rows import geometric
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 
 from hmom_jax.corpus import Corpus
-from hmom_jax.sparse import geometric
+from hmom_jax.rows import geometric
 from hmom_jax.tree.embedding import rank_for
 
 _COMPILER = 200 * 2**20  # what compiling takes, whatever the corpus

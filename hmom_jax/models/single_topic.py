@@ -21,7 +21,8 @@ from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, Rows, product, shift
+from hmom_jax.rows import Rows
+from hmom_jax.sparse import product, shift
 from hmom_jax.sparse_rules import transposable_product
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
@@ -211,8 +212,8 @@ def document_weights(length, membership, beta, node=None, n_nodes: int | None = 
 
 
 def moments_from_weights(
-    by_doc: FoldedRows,
-    by_word: FoldedRows,
+    by_doc: Rows,
+    by_word: Rows,
     weights: Float[Array, "three padded_docs"] | np.ndarray,
     word_scale=None,
     *,
@@ -238,7 +239,7 @@ _word_sums = jax.jit(transposable_product)
 
 
 @partial(jax.jit, static_argnames="shape")
-def _sums_by_word(by_word: FoldedRows, block, offset, shape):
+def _sums_by_word(by_word: Rows, block, offset, shape):
     """Multiply the transpose of X with a block; ``shape`` is that of a table over nodes and words.
 
     Where nodes share the rows of the words, each has columns of its own, zero for the documents of the others: a few

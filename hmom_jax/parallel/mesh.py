@@ -21,7 +21,8 @@ from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError
 from hmom_jax.parallel import processes
 from hmom_jax.pytree import pytree
-from hmom_jax.sparse import FoldedRows, Rows, fold_rows, geometric, product
+from hmom_jax.rows import Rows, geometric
+from hmom_jax.sparse import fold_rows, product
 
 # Entries that a document costs at least: a short one still takes a piece of its own.
 _LEAST_COST = 8
@@ -44,7 +45,7 @@ class MeshRows(Rows):
         Whether rows are words, to which all devices add, or documents, which each have one device.
     """
 
-    parts: FoldedRows
+    parts: Rows
     mesh: Mesh = field(metadata={"static": True})
     n_rows: int = field(metadata={"static": True})
     by_word: bool = field(metadata={"static": True})
@@ -111,7 +112,7 @@ class MeshCorpus(Corpus):
         """Layout for products with X; the documents of every device padded to a geometric grid."""
         longest, capacity = self._largest(np.diff(self.counts.indptr)), self._capacity
 
-        def fold(part: sp.csr_array) -> FoldedRows:
+        def fold(part: sp.csr_array) -> Rows:
             indptr = np.pad(part.indptr, (0, self.part_rows - part.shape[0]), mode="edge")
             return fold_rows(
                 indptr, part.indices, part.data, capacity=capacity, longest=max(longest, 1), dtype=self.dtype
@@ -123,7 +124,7 @@ class MeshCorpus(Corpus):
     def arrays(self) -> CorpusArrays:
         """What compiled code sees: both layouts, over the devices."""
 
-        def fold(part: sp.csr_array) -> FoldedRows:
+        def fold(part: sp.csr_array) -> Rows:
             csc, capacity = part.tocsc(), self._capacity
             return fold_rows(
                 csc.indptr, csc.indices, csc.data, capacity=capacity, longest=self.part_rows, dtype=self.dtype
@@ -140,7 +141,7 @@ class MeshCorpus(Corpus):
         """Return the largest of some sizes over all processes: shapes must be alike everywhere."""
         return int(self.gather(np.array(sizes.max(initial=0))).max())
 
-    def _stack(self, fold) -> FoldedRows:
+    def _stack(self, fold) -> Rows:
         """Lay out the documents of each device, and put each layout on its own."""
         parts = [fold(self.counts[first:last]) for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
         return self.place(jax.tree.map(lambda *leaves: np.stack(leaves), *parts))

@@ -22,7 +22,8 @@ from hmom_jax.corpus import Corpus, sums_by_label, with_data
 from hmom_jax.errors import InputError
 from hmom_jax.parallel.scratch import make_scratch
 from hmom_jax.parallel.shards import Shard, read_manifest, read_text_settings
-from hmom_jax.sparse import FoldedRows, fold_rows, geometric
+from hmom_jax.rows import Rows, geometric
+from hmom_jax.sparse import fold_rows
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Part:
     """
 
     docs: slice
-    by_doc: FoldedRows
-    by_word: FoldedRows
+    by_doc: Rows
+    by_word: Rows
     dtype: np.dtype
 
     def over_docs(self, values: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from hmom_jax.compilation import quick_jit
-from hmom_jax.sparse import take_rows
+from hmom_jax.rows import take_rows
 
 _POWER_STEPS = 100
 TWO_MEANS_STEPS = 20
@@ -240,8 +240,8 @@ def leaning(points: Points, direction, shift):
 
 def side_sums(points: Points, lean):
     """Add up, for each slot, the points on one side; at the border half of each."""
-    share = (0.5 * (1 + lean))[..., None]
-    return _matmul(points.member, (share * points.loaded).sum(1))
+    by_block = jnp.einsum("br,brk->bk", 0.5 * (1 + lean), points.loaded, precision="highest")
+    return _matmul(points.member, by_block)
 
 
 def between(first, total):

@@ -14,7 +14,8 @@ import numpy as np
 from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.parallel.stream import StreamedCorpus
-from hmom_jax.sparse import geometric, product
+from hmom_jax.rows import geometric
+from hmom_jax.sparse import product
 
 _WEIGHT_PRIOR = 0.01
 # A document is sure of its leaf when the next one is less probable by this: far above rounding.

@@ -16,7 +16,8 @@ from hmom_jax.assign import choose_topic, floor_topics
 from hmom_jax.compilation import quick_jit
 from hmom_jax.corpus import Corpus
 from hmom_jax.models.single_topic import document_weights, moments_from_weights
-from hmom_jax.sparse import FoldedRows, fold_rows, geometric
+from hmom_jax.rows import Rows, geometric
+from hmom_jax.sparse import fold_rows
 
 # Tables hold slots x words x columns floats; a Krylov basis at rank 2 with its temporaries has about this many.
 _COLUMNS_PER_RANK = 40
@@ -46,7 +47,7 @@ def n_slots_for(n_open: int, widest: int, n_words: int, rank: int, itemsize: int
     return min(slots, 1 << (widest - 1).bit_length(), affordable)
 
 
-def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int) -> FoldedRows:
+def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int) -> Rows:
     """Sort the nonzeros by (slot, word); documents with slot -1 are left out."""
     counts = corpus.counts
     active = np.flatnonzero(slot >= 0)
@@ -59,14 +60,14 @@ def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int)
     return _fold(corpus, keyed.indptr, active[keyed.indices], keyed.data)
 
 
-def layout_by_word(corpus: Corpus) -> FoldedRows:
+def layout_by_word(corpus: Corpus) -> Rows:
     """Sort the nonzeros by word alone, for rounds whose slots share that; put on the device once for all of them."""
     by_word = corpus.counts.tocsc()
     indptr = np.pad(by_word.indptr, (0, geometric(corpus.n_words) - corpus.n_words), mode="edge")
     return jax.device_put(_fold(corpus, indptr, by_word.indices, by_word.data))
 
 
-def _fold(corpus: Corpus, indptr, docs, counts) -> FoldedRows:
+def _fold(corpus: Corpus, indptr, docs, counts) -> Rows:
     bounds = {"capacity": geometric(corpus.nnz), "longest": geometric(corpus.n_docs)}
     return fold_rows(indptr, docs, counts, **bounds, dtype=corpus.dtype)
 

@@ -1,0 +1,56 @@
+"""Rows of a sparse matrix as compiled code sees them: what every layout offers, and the gather that all are made of."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+
+class Rows:
+    """Rows of a sparse matrix that :func:`~hmom_jax.sparse.product` multiplies, laid out for one device or for several.
+
+    Layouts for one device have the fields ``index`` and ``count``, the table row and value of each entry, cut into pieces
+    along their second axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for offsets
+    into a table of several nodes.
+    """
+
+    n_rows: int
+
+    def times(self, table: Float[Array, "entries columns"]) -> Float[Array, "rows columns"]:
+        """Multiply with a table."""
+        raise NotImplementedError
+
+
+def to_entries(by_piece):
+    """Give values of pieces an axis of length one where a layout has the entries of a piece."""
+    return jnp.expand_dims(by_piece, 1)
+
+
+def row_lengths(indptr, *, capacity: int, longest: int) -> np.ndarray:
+    """Return the entries of each row; raise if there are more than the bounds of a layout allow."""
+    lengths = np.diff(indptr).astype(np.int64)
+    if lengths.max(initial=0) > longest:
+        raise AssertionError("a row has more entries than `longest` allows")
+    if indptr[-1] > capacity:
+        raise AssertionError("the rows have more entries than `capacity` allows")
+    return lengths
+
+
+def take_rows(table, index):
+    """Gather rows; the indices are known to be good, so no instruction is spent on negative or large ones."""
+    return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def geometric(size: int, per_octave: int = 4) -> int:
+    """Round up to a grid of a few sizes per octave, so that like sizes share a compilation.
+
+    Examples
+    --------
+    >>> [geometric(n) for n in (3, 9, 1000, 1025)]
+    [4, 10, 1024, 1280]
+    >>> geometric(1025, per_octave=8)
+    1152
+    """
+    if size <= 4:
+        return 4
+    step = max((1 << (size - 1).bit_length()) // (2 * per_octave), 1)
+    return -(-size // step) * step
