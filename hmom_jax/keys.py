@@ -24,6 +24,22 @@ def normal(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, .
     return draws.reshape(*key.shape, *shape)
 
 
+def signs(key: Key[Array, "*keys"], nodes: tuple[int, ...], shape: tuple[int, ...], dtype) -> Float[Array, "..."]:
+    """Draw -1 and 1 of shape (*nodes, *shape), 32 from each random word; keys as for :func:`normal`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> bool((abs(signs(jax.random.key(0), (4,), (2, 3), "float32")) == 1).all())
+    True
+    """
+    size = math.prod(shape)
+    words = jax.vmap(lambda one: jax.random.bits(one, (-(-size // 32),), jnp.uint32))(key.reshape(-1))
+    bits = (words[..., None] >> jnp.arange(32, dtype=jnp.uint32)[None, None]) & 1
+    drawn = (2 * bits.reshape(len(words), -1)[:, :size].astype(dtype) - 1).reshape(*key.shape, *shape)
+    return drawn if key.ndim else jnp.broadcast_to(drawn, (*nodes, *shape))
+
+
 def fold(key: Key[Array, "*keys"], number: int) -> Key[Array, "*keys"]:
     """Derive another stream from each key."""
     if not key.ndim:

@@ -13,6 +13,8 @@ from jaxtyping import Array, Float, Int
 
 # Entries of an array up to which LAPACK (OpenBLAS) stays with one thread.
 _ONE_THREAD = 8192
+# Vectors up to which QR takes no longer than what is quicker for more of them, and compiles in half the time.
+_FEW_VECTORS = 16
 
 
 def eigh(
@@ -28,10 +30,10 @@ def orthonormalise(block: Float[Array, "*nodes n_words columns"]) -> Float[Array
 
 
 def orthonormalise_rows(rows: Float[Array, "*nodes vectors n_words"]) -> Float[Array, "*nodes vectors n_words"]:
-    """Return orthonormal rows with the same span as a few long ones, a stretch of words at a time.
+    """Return orthonormal rows with the same span as some long ones.
 
-    LAPACK takes threads of its own for larger arrays, and a hundred times as long when the machine is busy with
-    others. Stretches are small enough for one thread; their triangles, side by side, are orthonormalised in turn.
+    Few by QR. More by the Cholesky factors of their inner products, twice, in a fraction of the time; rows that are
+    almost dependent do not come out orthonormal that way, and go by QR after all.
 
     Examples
     --------
@@ -39,6 +41,46 @@ def orthonormalise_rows(rows: Float[Array, "*nodes vectors n_words"]) -> Float[A
     >>> basis = orthonormalise_rows(jnp.arange(20_000.0).reshape(2, 10_000) % 7)
     >>> abs(basis @ basis.T).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if rows.shape[-2] <= _FEW_VECTORS:
+        return _by_stretches(rows)
+    eps = float(jnp.finfo(rows.dtype).eps)
+    # The shift keeps the first factor from breaking down; what it leaves is mended by the second.
+    found = _by_inner_products(_by_inner_products(rows, 100 * eps), 0.0)
+    wrong = jnp.abs(_inner_products(found) - _identity(rows))
+    return jax.lax.cond(
+        wrong.max() < 50 * eps, lambda _, found: found, lambda rows, _: _by_stretches(rows), rows, found
+    )
+
+
+def _by_inner_products(rows, shift: float):
+    """Divide rows by the Cholesky factor of their inner products."""
+    length = jnp.linalg.norm(rows, axis=-1, keepdims=True)
+    rows = rows / jnp.where(length > 0, length, 1.0)
+    identity = _identity(rows)
+
+    def inverse_factor(inner, identity):
+        factor = jax.lax.linalg.cholesky(inner, symmetrize_input=False)
+        return jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
+
+    inverse = over_nodes(inverse_factor, _inner_products(rows) + shift * identity, identity)
+    return jnp.matmul(inverse, rows, precision="highest")
+
+
+def _inner_products(rows):
+    return jnp.matmul(rows, jnp.swapaxes(rows, -1, -2), precision="highest")
+
+
+def _identity(rows):
+    """Return what the inner products of orthonormal rows are."""
+    return jnp.broadcast_to(jnp.eye(rows.shape[-2], dtype=rows.dtype), (*rows.shape[:-1], rows.shape[-2]))
+
+
+def _by_stretches(rows):
+    """Orthonormalise by QR, a stretch of words at a time.
+
+    LAPACK takes threads of its own for larger arrays, and a hundred times as long when the machine is busy with
+    others. Stretches are small enough for one thread; their triangles, side by side, are orthonormalised in turn.
     """
     *lead, vectors, length = rows.shape
     stretch = max(2 * vectors, _ONE_THREAD // vectors)
@@ -49,7 +91,7 @@ def orthonormalise_rows(rows: Float[Array, "*nodes vectors n_words"]) -> Float[A
     cut = lambda rows: jnp.swapaxes(rows.reshape(*lead, vectors, parts, -1), -3, -2)  # one part after the other
     join = lambda cut: jnp.swapaxes(cut, -3, -2).reshape(*lead, vectors, -1)
     q, r = over_nodes(lambda part: tuple(side.mT for side in jnp.linalg.qr(part.mT)), cut(rows))
-    top = cut(orthonormalise_rows(join(r)))
+    top = cut(_by_stretches(join(r)))
     return join(jnp.matmul(top, q, precision="highest"))[..., :length]
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from hmom_jax.errors import InputError, default_key, is_traced
 from hmom_jax.implicit import inverse, kept_space, root, scaled_times
-from hmom_jax.keys import normal
+from hmom_jax.keys import signs
 from hmom_jax.linalg import eigh, orthonormalise_rows, over_nodes
 from hmom_jax.models.moments import Moments
 
@@ -63,7 +63,7 @@ def whiten(moments: Moments, rank: int, key: Key[Array, "..."] | None = None, *,
     r"""Find the largest eigenpairs of $S M_2 S$ and the whitening map.
 
     Small vocabularies by a dense eigendecomposition, others by block Krylov with full reorthogonalisation
-    and Rayleigh-Ritz: typically 6 to 11 products.
+    and Rayleigh-Ritz: typically 6 to 11 products at small rank.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class Krylov(NamedTuple):
     newest: Float[Array, "*nodes width n_words"]  # the newest block, to be multiplied next
     values: Float[Array, "*nodes kept"]
     ritz: Float[Array, "*nodes kept vectors"]
-    residuals: Float[Array, "*nodes kept"]
+    residuals: Float[Array, "*nodes rank"]
     step: Int[Array, ""]
     n_products: Int[Array, ""]
     done: Bool[Array, ""]
@@ -273,23 +273,30 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     # A round's slots that are not in use come last, and have no words.
     live = jnp.where((scale > 0).any(-1), jnp.arange(1, batch[-1] + 1), 0).max() if len(batch) == 1 else None
 
-    def orthonormal(basis, rows):
-        # Twice is enough, also where the first remainder was only rounding. In a loop: compiled once.
-        def once(_, rows):
-            rows = rows - matmul(_turn(matmul(basis, _turn(rows))), basis)
-            return orthonormalise_rows(rows)
-
-        return jax.lax.fori_loop(0, 2, once, rows)
-
     def project(basis, image):
+        """Return the image within the space, and an orthonormal basis of what is left of it outside, or zeros."""
         column = matmul(basis, image)
-        remainder = _turn(image) - matmul(_turn(column), basis)
-        return column, remainder, orthonormal(basis, remainder)
+
+        # What is left of an image that lies almost in the space is mostly rounding, and must be taken out of the space
+        # again; most images lie well outside. In a loop: compiled once.
+        def outside(state):
+            times, rows, inside = state
+            rows = orthonormalise_rows(rows - matmul(_turn(inside), basis))
+            return times + 1, rows, matmul(basis, _turn(rows))
+
+        def again(state):
+            times, _, inside = state
+            return (times == 0) | ((times < 3) & (jnp.abs(inside).max() > 4 * jnp.finfo(dtype).eps))
+
+        _, rows, inside = jax.lax.while_loop(again, outside, (0, _turn(image), column))
+        # The space of few words can be full: then nothing is left, and rows lie in it however often that is taken out.
+        full = jnp.abs(_turn(inside)).max(-1, keepdims=True) > jnp.sqrt(jnp.finfo(dtype).eps)
+        return column, jnp.where(full, 0.0, rows)
 
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
-        column, remainder, newest = over_nodes(project, basis, image, live=live)
+        column, newest = over_nodes(project, basis, image, live=live)
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
         projected = jax.lax.dynamic_update_slice_in_dim(projected, _turn(column), at, axis=-2)
         state = state._replace(
@@ -297,20 +304,23 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
             step=state.step + 1, n_products=state.n_products + 1,
         )  # fmt: skip
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
-        return jax.lax.cond(due, look, lambda state, _: state, state, remainder)
+        return jax.lax.cond(due, look, lambda state, *_: state, state, image, column)
 
-    def look(state: Krylov, remainder) -> Krylov:
+    def look(state: Krylov, image, column) -> Krylov:
         """Solve the projected problem; a restart needs its solution too, and comes after a look."""
-        # Directions not yet built must not outrank negative eigenvalues: push them below the spectrum.
+        # Directions not built, or not there, must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
-        empty = jnp.diag((jnp.arange(columns) >= state.step * width).astype(dtype))
-        values, ritz = eigh(state.projected + low * jnp.broadcast_to(empty, state.projected.shape), live)
+        absent = ~(state.basis != 0).any(-1, keepdims=True)
+        identity = jnp.broadcast_to(jnp.eye(columns, dtype=dtype), state.projected.shape)
+        values, ritz = eigh(state.projected + jnp.where(absent, low, 0.0) * identity, live)
         values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
-        last = jax.lax.dynamic_slice_in_dim(ritz, (state.step - 1) * width, width, axis=-1)
-        residuals = jnp.linalg.norm(matmul(last, remainder), axis=-1)
+        last = jax.lax.dynamic_slice_in_dim(ritz[..., :rank, :], (state.step - 1) * width, width, axis=-1)
+        # Images of all blocks but the last lie in the space: what is left of the last is the residual.
+        outside = matmul(last, _turn(image)) - matmul(matmul(last, _turn(column)), state.basis)
+        residuals = jnp.linalg.norm(outside, axis=-1)
 
         kept = values[..., :rank]
-        enough = residuals[..., :rank] <= jnp.maximum(tol * kept, _noise(values)[..., None])
+        enough = residuals <= jnp.maximum(tol * kept, _noise(values)[..., None])
         # A component with no positive eigenvalue has nothing to converge to; give it one full basis to appear.
         enough |= (kept <= _positive_floor(values)) & (state.n_products >= capacity)
         return state._replace(values=values, ritz=ritz, residuals=residuals, done=enough.all())
@@ -330,7 +340,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         return extend(state, image)
 
     def start() -> Krylov:
-        block = normal(key, batch, (n_words, width), dtype)
+        block = signs(key, batch, (n_words, width), dtype)
         # The leading eigenvector is close to the scaled first moment: begin there, on words that occur.
         block = block.at[..., 0].set(scale * m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
         return Krylov(
@@ -339,7 +349,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
             newest=orthonormalise_rows(_turn(jnp.where(scale[..., None] > 0, block, 0.0))),
             values=jnp.zeros((*batch, n_kept), dtype),
             ritz=jnp.zeros((*batch, n_kept, columns), dtype),
-            residuals=jnp.full((*batch, n_kept), jnp.inf, dtype),
+            residuals=jnp.full((*batch, rank), jnp.inf, dtype),
             step=jnp.zeros((), int),
             n_products=jnp.zeros((), int),
             done=jnp.zeros((), bool),
@@ -350,9 +360,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         # Without the division XLA would write the product itself in columns, in nine times the time.
         length = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = _turn(vectors / jnp.where(length > 0, length, 1.0))
-        return Eigenpairs(
-            state.values[..., :rank], vectors, state.residuals[..., :rank], state.values[..., rank], state.n_products
-        )
+        return Eigenpairs(state.values[..., :rank], vectors, state.residuals, state.values[..., rank], state.n_products)
 
     return KrylovSteps(start, keep_going, absorb, pairs)
 

@@ -10,6 +10,12 @@ from tests.helpers import tolerance
 SHAPES = [(), (1,), (3,), (2, 3)]
 
 
+@pytest.fixture(params=["few", "many"])
+def few_or_many(request, monkeypatch):
+    """Take any rows for few, which go by QR, or for many."""
+    monkeypatch.setattr(linalg, "_FEW_VECTORS", 10**9 if request.param == "few" else 0)
+
+
 @pytest.mark.parametrize("lead", SHAPES, ids=str)
 def test_eigh_gives_ascending_eigenvalues_and_their_vectors(dtype, lead):
     half = np.random.default_rng(0).normal(size=(*lead, 6, 6)).astype(dtype)
@@ -22,7 +28,7 @@ def test_eigh_gives_ascending_eigenvalues_and_their_vectors(dtype, lead):
 
 @pytest.mark.parametrize("lead", SHAPES, ids=str)
 @pytest.mark.parametrize("name", ["orthonormalise", "orthonormalise_rows"])
-def test_orthonormalise_keeps_the_span(dtype, lead, name, monkeypatch):
+def test_orthonormalise_keeps_the_span(dtype, lead, name, few_or_many, monkeypatch):
     monkeypatch.setattr(linalg, "_ONE_THREAD", 32)  # three stretches of words, then two of their triangles
     block = np.random.default_rng(1).normal(size=(*lead, 20, 4)).astype(dtype)
     turn = (lambda array: np.swapaxes(array, -1, -2)) if name == "orthonormalise_rows" else (lambda array: array)
@@ -58,8 +64,20 @@ def test_eigh_can_be_mapped():
     np.testing.assert_allclose(values, [[1, 2, 3], [4, 5, 6]], rtol=1e-6)
 
 
-def test_dependent_rows_become_orthonormal_all_the_same(dtype):
+def test_dependent_rows_become_orthonormal_all_the_same(dtype, few_or_many):
     row = np.random.default_rng(2).normal(size=(1, 5000)).astype(dtype)
     rows = np.concatenate([row, 2 * row, np.zeros_like(row), row + 1e-5]).astype(dtype)
     basis = np.asarray(jax.jit(linalg.orthonormalise_rows)(rows))
     np.testing.assert_allclose(basis @ basis.T, np.eye(4), atol=tolerance(dtype, 1e-5, 1e-13))
+
+
+@pytest.mark.parametrize("condition", [1e0, 1e2, 1e4, 1e6])
+def test_rows_of_very_different_size_become_orthonormal(dtype, condition, few_or_many):
+    rng = np.random.default_rng(3)
+    turn, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    across, _ = np.linalg.qr(rng.normal(size=(3000, 20)))
+    rows = (turn * np.geomspace(1, 1 / condition, 20) @ across.T).astype(dtype)
+    basis = np.asarray(jax.jit(linalg.orthonormalise_rows)(rows))
+    np.testing.assert_allclose(basis @ basis.T, np.eye(20), atol=tolerance(dtype, 1e-5, 1e-13))
+    large = rows / np.linalg.norm(rows)
+    np.testing.assert_allclose(large @ basis.T @ basis, large, atol=tolerance(dtype, 1e-5, 1e-13))

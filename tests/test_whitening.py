@@ -146,6 +146,42 @@ def test_words_that_do_not_occur_stay_at_zero(dtype):
     assert np.all(np.isfinite(white.factor))
 
 
+@pytest.mark.parametrize("place", ["first", "last", "spread"])
+@pytest.mark.parametrize("n_present", [6, 12, 24, 60])
+def test_words_that_do_not_occur_change_nothing(dtype, n_present, place):
+    rng = np.random.default_rng(n_present)
+    topics = rng.dirichlet(np.full(n_present, 0.5), 2)
+    counts = np.stack([rng.multinomial(60, topics[doc % 2]) for doc in range(60)]).astype(dtype)
+    columns = {"first": np.arange(n_present), "last": 400 - n_present + np.arange(n_present)}
+    columns["spread"] = np.arange(n_present) * (400 // n_present)
+    wide = np.zeros((60, 400), dtype)
+    wide[:, columns[place]] = counts
+    moments = [hm.single_topic_moments(hm.Corpus.from_counts(matrix)) for matrix in (counts, wide)]
+    expected, found = (hm.whiten(m, 2) for m in moments)
+    assert found.converged
+    np.testing.assert_allclose(found.eigenvalues, expected.eigenvalues, rtol=tolerance(dtype, 1e-5, 1e-10))
+    np.testing.assert_allclose(found.next_eigenvalue, expected.next_eigenvalue, atol=1e-2 * expected.eigenvalues[0])
+    expected, found = (hm.sidiwo(m, 2) for m in moments)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=tolerance(dtype, 1e-3, 1e-7))
+
+
+@pytest.mark.parametrize("n_present", [40, 100, 1500])
+def test_many_components(dtype, n_present):
+    rank = 70  # blocks wider than what goes by QR
+    values = np.r_[0.97 ** np.arange(rank), tail(1430, 0.02)][:n_present]
+    moments, _ = with_spectrum(values, dtype)
+    wide = np.zeros((1500, 1500), dtype)
+    wide[:n_present, :n_present] = moments.m2
+    fill = lambda vector: jnp.asarray(np.pad(vector, (0, 1500 - n_present)))
+    found = jax.jit(lambda m: hm.whiten(m, rank))(
+        MatrixMoments(jnp.asarray(wide), fill(moments.m1), fill(moments.word_scale))
+    )
+    there = min(rank, n_present)
+    np.testing.assert_allclose(found.eigenvalues[:there], values[:there], rtol=tolerance(dtype, 1e-4, 1e-8))
+    assert np.array_equal(found.void, np.arange(rank) >= n_present)
+    assert found.converged
+
+
 INDEFINITE = [0.5, -0.2, -0.3, -0.4]
 
 
