@@ -15,6 +15,7 @@ import numpy as np
 import hmom_jax as hm
 
 RESULTS = Path(__file__).parent / "results"
+_TURN = 0.25  # seconds
 
 # Flat methods: name -> method(moments, rank, key=...), for benches and tests alike. Each as well tuned as the other;
 # see their docstrings.
@@ -51,6 +52,18 @@ def timed(function):
     start = time.perf_counter()
     result = jax.block_until_ready(function())
     return result, time.perf_counter() - start
+
+
+def turn(run, least: int = 1) -> list[float]:
+    """Run for a quarter of a second, and no fewer than ``least`` times; return the seconds of each call.
+
+    The first calls of a contender find in the caches what others left there, and its threads on cores that had gone to
+    sleep, or that the threads of others still keep busy.
+    """
+    begun, seconds = time.perf_counter(), []
+    while len(seconds) < least or time.perf_counter() - begun < _TURN:
+        seconds.append(timed(run)[1])
+    return seconds
 
 
 def in_child(command: list, limit: float, **environment: str) -> dict:

@@ -3,14 +3,14 @@
 Targets: on one core our product within 1.1 times of SciPy's better layout in single precision, and two cores at least
 1.5 times as fast as one. The report says how far they are reached.
 
-    python bench/kernel.py                # about six minutes
+    python bench/kernel.py                # about ten minutes
     python bench/kernel.py --quick        # a tenth of the nonzeros
 
 X (documents x words, Zipf words) times a dense block ("by document"), and its transpose times one ("by word"). Two
-processes, one pinned to a core before JAX starts and one free, take turns, three calls each, so that other work on the
-machine hits both alike; of all calls the best counts. A call is eight products, as eigensolvers and EM make them: for
-JAX in one compiled loop, in which memory is taken once. Compilation is timed apart. Least traffic is what any method
-has to move once: indices and counts, the dense block, the result.
+processes, one pinned to a core before JAX starts and one free, take turns, a quarter of a second for each contender, so
+that other work on the machine hits both alike; of all calls the best counts. A call is eight products, as eigensolvers
+and EM make them: for JAX in one compiled loop, in which memory is taken once. Compilation is timed apart. Least traffic
+is what any method has to move once: indices and counts, the dense block, the result.
 """
 
 import argparse
@@ -35,6 +35,8 @@ def worker(cores: str) -> None:
     """Answer one line of JSON on standard input by one on standard output."""
     if cores == "one":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    from bench.common import turn  # which imports JAX
+
     cases = {}
     for line in sys.stdin:
         ask = json.loads(line)
@@ -46,8 +48,8 @@ def worker(cores: str) -> None:
             answer = {name: _first(case) for name, case in cases.items()}
             answer["nnz"] = next(iter(cases.values())).nnz
         else:
-            wanted = {name: case for name, case in cases.items() if ask["slow"] or name[1] not in SLOW}
-            answer = {name: _best(case.run, 1 if name[1] in SLOW else 3) / PRODUCTS for name, case in wanted.items()}
+            best = lambda name: min(turn(cases[name].run, least=1 if name[1] in SLOW else 3))
+            answer = {name: best(name) / PRODUCTS for name in cases if ask["slow"] or name[1] not in SLOW}
         print(json.dumps([[*key, value] if isinstance(key, tuple) else [key, value] for key, value in answer.items()]))
         sys.stdout.flush()
 
@@ -56,11 +58,6 @@ def _seconds(run) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
-
-
-def _best(run, calls: int) -> float:
-    """Return the time of the best of some calls: the first finds in the caches what others left there."""
-    return min(_seconds(run) for _ in range(calls))
 
 
 def _bandwidth() -> dict:

@@ -1,13 +1,14 @@
 """How fast are the trees? Ours, two baselines of the paper's tree, and the usual tools; quality beside each time.
 
-    python -m bench.speed                            # all cases: an hour on two cores
+    python -m bench.speed                            # all cases: some minutes on two cores
     python -m bench.speed --cases 20newsgroups --repeats 5
 
 Times go from counts in memory to labels. *Warm* times are interleaved in one process, best of several, so that a noisy
-machine slows all alike; ratios are taken between them. *Cold* times and peak memory come from a process of their own
-each: the first run (with compilation; no compilation cache) and the memory at its end, what JAX takes included. Rivals
-that take more than a few seconds run once; gensim is left out where it is not installed. Writes bench/results/speed.md,
-.json (its layout is named by "schema") and .png.
+machine slows all alike; ratios are taken between them. A contender keeps its turn for a quarter of a second at least:
+of those that take less, the first call finds the threads and caches of the one before. *Cold* times and peak memory
+come from a process of their own each: the first run (with compilation; no compilation cache) and the memory at its end,
+what JAX takes included. Rivals that take more than a few seconds run once; gensim is left out where it is not
+installed. Writes bench/results/speed.md, .json (its layout is named by "schema") and .png.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import time
 
 import numpy as np
 
-from bench.common import RESULTS, in_child, machine, markdown, write
+from bench.common import RESULTS, in_child, machine, markdown, turn, write
 from bench.corpora import load_counts, load_labelled
 from hmom_jax.cli.bench import import_seconds, pass_speed
 
@@ -102,9 +103,7 @@ def warm(case: str, repeats: int) -> dict:
         rows[name] = {"seconds": [], "labels": runs[name]()}  # compiles, and fills caches of any kind
     for _ in range(repeats):
         for name in quick:
-            start = time.perf_counter()
-            runs[name]()
-            rows[name]["seconds"].append(time.perf_counter() - start)
+            rows[name]["seconds"] += turn(runs[name])
     for name in slow:
         try:
             run = contender(name, case, data)
