@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 class Rows:
     """Rows of a sparse matrix that :func:`~hmom_jax.sparse.product` multiplies, laid out for one device or for several.
 
-    Layouts for one device have the fields ``index`` and ``count``, the table row and value of each entry, cut into pieces
-    along their second axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for offsets
-    into a table of several nodes.
+    Layouts for one device have the fields ``index`` and ``count``, the table row and value of each entry, cut into
+    pieces along their second axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for
+    offsets into a table of several nodes.
     """
 
     n_rows: int
