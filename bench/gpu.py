@@ -22,7 +22,6 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 if not Path("/dev/nvidiactl").exists():  # read when JAX is imported: the compiler must not look for a device
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -39,10 +38,10 @@ sys.path.insert(0, str(ROOT))
 
 import hmom_jax as hm  # noqa: E402
 from bench.common import machine, markdown, timed, write  # noqa: E402
-from hmom_jax import sections as sectioned  # noqa: E402
 from hmom_jax.assign import choose_topic  # noqa: E402
+from hmom_jax.buckets import _FOLD as FOLD  # noqa: E402
+from hmom_jax.buckets import BucketRows, BucketShape, _nest, bucket_shape  # noqa: E402
 from hmom_jax.rows import geometric  # noqa: E402
-from hmom_jax.sections import SectionedRows, SectionShape, section_shape  # noqa: E402
 from hmom_jax.sparse import product  # noqa: E402
 from hmom_jax.tree import bisect, grow, robust, rounds  # noqa: E402
 from hmom_jax.tree.embedding import _embed, rank_for  # noqa: E402
@@ -51,29 +50,54 @@ from hmom_jax.whitening import krylov_shape  # noqa: E402
 
 MEMORY, BANDWIDTH, CACHE = 80e9, 3.35e12, 50e6  # of an H100: bytes, bytes per second, bytes of second-level cache
 LAUNCH = 3e-6  # seconds that a kernel costs however little it does: an assumption
-BLOCKS = tuple(1 << power for power in (18, 20, 22, 24))
+# Shares of rows, and how many entries these have at most in the two corpora that were at hand.
+SHARES = (0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)
+POSTS = (0, 15, 25, 41, 66, 104, 142, 216, 291, 397, 752, 939)
+WORDS_OF_POSTS = (6, 104, 137, 205, 367, 681, 1041, 1641, 2151, 3409, 6161, 9723)
+ABSTRACTS = (0, 38, 48, 59, 71, 81, 87, 94, 98, 103, 115, 391)
+WORDS_OF_ABSTRACTS = (242, 587, 791, 1390, 2974, 6035, 9532, 15361, 26675, 32744, 51335, 66363)
 
 
 class Size(NamedTuple):
-    """A corpus by its numbers; ``longest`` is the most distinct words in a document."""
+    """A corpus by its numbers; ``docs`` and ``words`` say how long rows are, in shares of them (None: as Zipf says)."""
 
     n_docs: int
     n_words: int
     nnz: int
-    longest: int
     n_leaves: int
+    docs: tuple[int, ...]
+    words: tuple[int, ...] | None
 
     @property
     def rows(self) -> int:
         """Documents with their padding."""
         return geometric(self.n_docs)
 
+    @property
+    def doc_lengths(self) -> np.ndarray:
+        """Return how many words each document has, padding included."""
+        lengths = np.interp(np.linspace(0, 1, self.n_docs), SHARES, self.docs).astype(int)
+        return np.pad(lengths, (0, self.rows - self.n_docs))
+
+    @property
+    def word_lengths(self) -> np.ndarray:
+        """Return in how many documents each word is."""
+        if self.words:
+            return np.interp(np.linspace(0, 1, self.n_words), SHARES, self.words).astype(int)
+        low, high = 1.0, float(self.nnz)
+        zipf = lambda first: np.minimum(first / np.arange(1, self.n_words + 1), 0.5 * self.n_docs)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if zipf(middle).sum() < self.nnz else (low, middle)
+        return zipf(low).astype(int)
+
 
 SIZES = {
-    "tiny": Size(500, 300, 10_000, 60, 8),
-    "20newsgroups": Size(18_846, 3000, 1_050_813, 939, 32),
-    "ai_conference": Size(143_426, 3000, 8_538_489, 391, 8),
-    "PubMed": Size(8_200_000, 141_043, 483_450_157, 512, 64),  # the longest document is a guess
+    "tiny": Size(500, 300, 10_000, 8, tuple(q // 5 for q in POSTS), tuple(q // 20 for q in WORDS_OF_POSTS)),
+    "20newsgroups": Size(18_846, 3000, 1_050_813, 32, POSTS, WORDS_OF_POSTS),
+    "ai_conference": Size(143_426, 3000, 8_538_489, 8, ABSTRACTS, WORDS_OF_ABSTRACTS),
+    # Taken for abstracts as long as those of ai_conference, and for words as Zipf has them.
+    "PubMed": Size(8_200_000, 141_043, 483_450_157, 64, ABSTRACTS, None),
 }
 # How often a tree of 20newsgroups (32 leaves) came by here, counted on a CPU; taken for every size.
 PRODUCTS, LOOKS = 29, 15
@@ -84,25 +108,30 @@ PRODUCTS, LOOKS = 29, 15
 
 def layouts(size: Size, slots: int = 0) -> dict:
     """Return the shapes of both layouts; with slots, ``by_word`` has a row for each pair of slot and word."""
-    n_words = slots * geometric(size.n_words) if slots else size.n_words
-    capacity = geometric(size.nnz)
-    return {
-        "by_doc": (size.rows, section_shape(size.rows, capacity=capacity, longest=size.longest)),
-        "by_word": (n_words, section_shape(n_words, capacity=capacity, longest=size.rows)),
-    }
+    docs, words = size.doc_lengths, size.word_lengths
+    capacity = max(geometric(size.nnz), docs.sum(), words.sum())  # lengths are rough
+    by_doc = bucket_shape(size.rows, capacity=capacity, longest=int(docs.max()), lengths=docs)
+    if slots:
+        n_words = slots * geometric(size.n_words)
+        by_word = bucket_shape(n_words, capacity=capacity, longest=size.rows)
+    else:
+        n_words = size.n_words
+        by_word = bucket_shape(n_words, capacity=capacity, longest=size.rows, lengths=words)
+    return {"by_doc": (size.rows, by_doc), "by_word": (n_words, by_word)}
 
 
-def placeholder(n_rows: int, shape: SectionShape, array) -> SectionedRows:
+def placeholder(n_rows: int, shape: BucketShape, array) -> BucketRows:
     """Return a layout without its numbers."""
-    width, fold, sections, rows, (pieces, *folds) = shape
-    return SectionedRows(
-        index=array((sections, width, pieces), np.int32),
-        count=array((sections, width, pieces)),
-        row=array((sections, pieces), np.int32),
-        folds=tuple(array((sections, fold, size), np.int32) for size in folds),
-        final=array((sections, rows), np.int32),
+    buckets = [(n_rows, *_nest(shape.head))]
+    if shape.n_rests:
+        buckets.append((shape.n_rests, *_nest(shape.rest)))
+    return BucketRows(
+        index=tuple(array(bucket, np.int32) for bucket in buckets),
+        count=tuple(array(bucket) for bucket in buckets),
+        row=tuple(array(bucket[:1], np.int32) for bucket in buckets),
+        folds=tuple(array((size, FOLD), np.int32) for size in shape.folds),
+        final=array((n_rows,), np.int32) if shape.n_rests else None,
         n_rows=n_rows,
-        first=array((sections,), np.int32),
     )
 
 
@@ -235,33 +264,24 @@ def count_kernels(text: str) -> dict:
 # --- what the bandwidth allows ----------------------------------------------------------------------------------------
 
 
-def pass_bytes(shape: SectionShape, nnz: int, columns: int) -> int:
-    """Return the bytes that one product moves when nothing but the sums of a section is found in the cache.
+def pass_bytes(n_rows: int, shape: BucketShape, nnz: int, columns: int) -> int:
+    """Return the bytes that one product moves when nothing but the sums of rests is found in the cache.
 
     Index and count of every entry laid out, the table row of every nonzero, the indices of folds and rows, and the
-    rows of every section read and written; sums between the levels only where they do not fit the cache.
+    result; sums of rests and folds, written and read, only where they do not fit the cache.
     """
-    width, fold, sections, rows, (pieces, *folds) = shape
-    between = 4 * columns * (pieces + sum(folds))
+    entries = n_rows * shape.head + shape.n_rests * shape.rest
+    indices = FOLD * sum(shape.folds) + (n_rows if shape.n_rests else 0)
+    between = 4 * columns * (shape.n_rests + sum(shape.folds))
     return (
-        8 * sections * pieces * width
-        + 4 * columns * nnz
-        + 4 * sections * (fold * sum(folds) + rows)
-        + (8 if sections > 1 else 4) * columns * sections * rows
-        + (2 * sections * between if between > CACHE else 0)
+        8 * entries + 4 * columns * nnz + 4 * indices + 4 * columns * n_rows + (2 * between if between > CACHE else 0)
     )
-
-
-def launches(found: dict, sections: int) -> int:
-    """Return how many kernels one product launches."""
-    return found["kernels"] + (sections - 1) * found["in_loops"]
 
 
 def forecast(size: Size) -> dict:
     """Return the seconds that bandwidth allows for each part of the robust tree, and for all of it."""
     layout = layouts(size)
-    (_, by_doc), (_, by_word) = layout["by_doc"], layout["by_word"]
-    both = lambda columns: (pass_bytes(by_doc, size.nnz, columns) + pass_bytes(by_word, size.nnz, columns)) / BANDWIDTH
+    both = lambda columns: sum(pass_bytes(*side, size.nnz, columns) for side in layout.values()) / BANDWIDTH
     rank, cells = rank_for(size.n_leaves, size.n_words), robust._OVERGROW * size.n_leaves
     width = krylov_shape(rank).width
     z = 4 * rank * size.rows
@@ -274,7 +294,7 @@ def forecast(size: Size) -> dict:
     steps = robust._STEPS_LEAVES + robust._STEPS_COLD
     parts["tree"] = (
         PRODUCTS * parts["m2"]
-        + pass_bytes(by_doc, size.nnz, rank) / BANDWIDTH
+        + pass_bytes(*layout["by_doc"], size.nnz, rank) / BANDWIDTH
         + LOOKS * parts["split"]
         + robust._STEPS_CELLS * parts["em_cells"]
         + steps * parts["em_leaves"]
@@ -305,34 +325,30 @@ def compile_all(names, array) -> tuple[str, dict]:
     return markdown(head, rows), data
 
 
-def try_blocks(names, array) -> tuple[str, dict]:
-    """Compile both products with sections of several sizes."""
-    head = ["size", "product", "columns", "entries per section", "sections", "kernels per pass", "temporaries",
-            "of the input", "layout, bytes per nonzero", "moved per pass", "launches", "bandwidth"]  # fmt: skip
+def look_at_products(names, array) -> tuple[str, list]:
+    """Compile both products with as many columns as there are leaves, and others."""
+    head = ["size", "product", "columns", "entries of a head, of a rest", "rests", "folds", "kernels", "temporaries",
+            "of the input", "layout, bytes per nonzero", "moved", "launches", "bandwidth"]  # fmt: skip
     rows, data = [], []
     for name in names:
         size = SIZES[name]
-        columns = geometric(size.n_leaves)
-        for block in BLOCKS:
-            with mock.patch.object(sectioned, "_BLOCK_ACCELERATOR", block):
-                shapes = layouts(size)
-            for side, (n_rows, shape) in shapes.items():
-                layout = placeholder(n_rows, shape, array)
+        for side, (n_rows, shape) in layouts(size).items():
+            layout = placeholder(n_rows, shape, array)
+            for columns in sorted({1, 8, 32, 64, geometric(size.n_leaves), geometric(2 * size.n_leaves)}):
                 table = array((size.n_words if side == "by_doc" else size.rows, columns))
                 found = look_at(jax.jit(product).trace, (layout, table))
-                count = launches(found, shape.sections)
+                moved = pass_bytes(n_rows, shape, size.nnz, columns)
                 fact = {
-                    "size": name, "product": "X" if side == "by_doc" else "X'", "columns": columns, "block": block,
-                    "sections": shape.sections, "levels": len(shape.levels), "kernels": count, "temp": found["temp"],
+                    "size": name, "product": "X" if side == "by_doc" else "X'", "columns": columns,
+                    "shape": shape._asdict(), "levels": len(layout.index) + len(shape.folds),
+                    "kernels": found["kernels"], "temp": found["temp"],
                     "share": found["temp"] / bytes_of((layout, table)), "per_nonzero": bytes_of(layout) / size.nnz,
-                    "launch_seconds": count * LAUNCH,
-                    "bytes": pass_bytes(shape, size.nnz, columns),
-                    "seconds": pass_bytes(shape, size.nnz, columns) / BANDWIDTH,
+                    "launch_seconds": found["kernels"] * LAUNCH, "bytes": moved, "seconds": moved / BANDWIDTH,
                 }  # fmt: skip
                 data.append(fact)
                 rows.append([
-                    name, fact["product"], columns, f"2^{block.bit_length() - 1}", shape.sections, count,
-                    _size(fact["temp"]), f"{fact['share']:.1%}", f"{fact['per_nonzero']:.1f}",
+                    name, fact["product"], columns, f"{shape.head}, {shape.rest}", shape.n_rests, len(shape.folds),
+                    fact["kernels"], _size(fact["temp"]), f"{fact['share']:.1%}", f"{fact['per_nonzero']:.1f}",
                     _size(fact["bytes"]), _time(fact["launch_seconds"]), _time(fact["seconds"]),
                 ])  # fmt: skip
     return markdown(head, rows), data
@@ -346,20 +362,22 @@ def predict(names) -> tuple[str, dict]:
     return markdown(head, rows), data
 
 
-def verdicts(entries: dict, blocks: list) -> str:
+def verdicts(entries: dict, products: list) -> str:
     """Say which targets hold."""
-    ours = [fact for fact in blocks if fact["block"] == sectioned._BLOCK_ACCELERATOR]
     every = [found for size in entries.values() for found in size.values()]
-    # With sections, three more per section (its counts cut out, its rows added, the counter) and two to begin with.
-    spare = lambda fact: 0 if fact["sections"] == 1 else 3 * fact["sections"] + 2
-    fused = all(fact["kernels"] <= fact["levels"] * fact["sections"] + spare(fact) for fact in ours)
-    share = {f"{fact['product']}, {fact['size']}": fact["share"] for fact in ours}
+    spare = max(fact["kernels"] - fact["levels"] for fact in products if fact["columns"] > 1)
+    single = max(fact["kernels"] - fact["levels"] for fact in products if fact["columns"] == 1)
+    worst = max(products, key=lambda fact: fact["share"])
+    share = {f"{fact['product']}, {fact['size']}, {fact['columns']}": fact["share"] for fact in products
+             if fact["columns"] == geometric(SIZES[fact["size"]].n_leaves)}  # fmt: skip
     lean = ", ".join(f"{value:.1%} ({name})" for name, value in share.items())
+    lean += f"; with other numbers of columns at most {worst['share']:.1%}"
+    fused = f"and at most {spare} for masks of a byte a row; with a single column up to {single} more"
     largest = max(every, key=lambda found: found["total"])["total"]
     moved, open_loops = sum(found["transfers"] for found in every), max(found["open_loops"] for found in every)
     flags = f"but one flag per turn of an open loop; at most {open_loops} of them"
     rows = [
-        ["a product is one kernel per level (and section)", _holds(fused), "three more per section, if several"],
+        ["a product is one kernel per bucket and fold", _holds(spare <= 2), fused],
         ["temporaries of a product below 10% of its input", _holds(max(share.values()) < 0.1), lean],
         ["no scatter", _holds(not any(found["scatters"] for found in every)), f"{len(every)} compiled programs"],
         ["no transfer to or from the host within a call", _holds(not moved), flags],
@@ -396,8 +414,8 @@ def measure(name: str = "20newsgroups") -> tuple[str, dict]:
     run = jax.jit(product)
     grown = lambda: hm.grow_tree(corpus, n_leaves=size.n_leaves).labels()
     jobs = {
-        f"X times {k} columns": (lambda: run(arrays.by_doc, words), section_bytes(arrays.by_doc, corpus.nnz, k)),
-        f"X' times {k} columns": (lambda: run(arrays.by_word, docs), section_bytes(arrays.by_word, corpus.nnz, k)),
+        f"X times {k} columns": (lambda: run(arrays.by_doc, words), layout_bytes(arrays.by_doc, corpus.nnz, k)),
+        f"X' times {k} columns": (lambda: run(arrays.by_word, docs), layout_bytes(arrays.by_word, corpus.nnz, k)),
         "robust tree": (grown, None),
     }
     rows, data = [], {"nnz": corpus.nnz}
@@ -410,13 +428,11 @@ def measure(name: str = "20newsgroups") -> tuple[str, dict]:
     return markdown(["job", "seconds", "first call, s", "TB/s"], rows), data
 
 
-def section_bytes(rows: SectionedRows, nnz: int, columns: int) -> int:
+def layout_bytes(rows: BucketRows, nnz: int, columns: int) -> int:
     """Return :func:`pass_bytes` of a layout that exists."""
-    sections, width, pieces = rows.index.shape
-    folds = [fold.shape[-1] for fold in rows.folds]
-    lanes = rows.folds[0].shape[1] if rows.folds else 0
-    shape = SectionShape(width, lanes, sections, rows.final.shape[-1], (pieces, *folds))
-    return pass_bytes(shape, nnz, columns)
+    head, *rests = rows.index
+    n_rests, rest = (len(rests[0]), rests[0][0].size) if rests else (0, 0)
+    return pass_bytes(rows.n_rows, BucketShape(head[0].size, rest, n_rests, tuple(map(len, rows.folds))), nnz, columns)
 
 
 def default_target() -> Path:
@@ -436,9 +452,14 @@ def main():
         return
     names, array = options.sizes.split(","), target(options.target)
     entries, entry_data = compile_all(names, array)
-    blocks, block_data = try_blocks(names, array)
+    products, product_data = look_at_products(names, array)
     forecasts, forecast_data = predict(names)
-    data = {"jax": jax.__version__, "entry_points": entry_data, "blocks": block_data, "forecast_seconds": forecast_data}
+    data = {
+        "jax": jax.__version__,
+        "entry_points": entry_data,
+        "products": product_data,
+        "forecast_seconds": forecast_data,
+    }
     if options.json:
         print(json.dumps(data))
         return
@@ -447,23 +468,23 @@ def main():
 Compiled for an H100 (80 GB, 3.35 TB/s) without a device, jax {jax.__version__}. Nothing ran: kernels and bytes are the
 compiler's, seconds are what the bandwidth allows.
 
-{verdicts(entry_data, block_data)}
+{verdicts(entry_data, product_data)}
 
 ## Entry points
 
-Kernels (fusions, library calls, copies) are counted once, those inside loops (over sections, Krylov blocks, EM steps)
+Kernels (fusions, library calls, copies) are counted once, those inside loops (over Krylov blocks, EM steps)
 also apart. An open loop ends when the device says so: the host reads one flag per turn. "With all that stays" adds what
 the tree keeps on the device meanwhile.
 
 {entries}
 
-## Sections
+## Products
 
-Both products, with sections of several sizes; the library takes 2^{sectioned._BLOCK_ACCELERATOR.bit_length() - 1}.
-Launches at {LAUNCH * 1e6:.0f} microseconds each, an assumption.
-Bytes as in `pass_bytes`: all gathers from memory, none from the cache.
+Heads are the first entries of every row, rests what longer rows have beside them (hmom_jax/buckets.py). Launches at
+{LAUNCH * 1e6:.0f} microseconds each, an assumption. Bytes as in `pass_bytes`: all gathers from memory, none from the
+cache.
 
-{blocks}
+{products}
 
 ## Forecast
 

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from hmom_jax.errors import InputError, check_nonnegative
 from hmom_jax.pytree import pytree
@@ -42,8 +42,8 @@ class CorpusArrays:
 class CountPlaces:
     """Number of the count, from 1, at each entry of both layouts; 0 for padding. A pytree."""
 
-    by_doc: Int[Array, "..."] | np.ndarray
-    by_word: Int[Array, "..."] | np.ndarray
+    by_doc: PyTree[Int[Array, "..."] | np.ndarray]
+    by_word: PyTree[Int[Array, "..."] | np.ndarray]
 
 
 def put_counts(
@@ -70,8 +70,8 @@ def put_counts(
     [0.09375, -0.03125, -0.03125]
     """
     counts = jnp.concatenate([jnp.zeros(1, counts.dtype), jnp.asarray(counts)])
-    by_doc = replace(arrays.by_doc, count=take_rows(counts, places.by_doc))
-    by_word = replace(arrays.by_word, count=take_rows(counts, places.by_word))
+    put = lambda rows, places: replace(rows, count=jax.tree.map(partial(take_rows, counts), places))
+    by_doc, by_word = put(arrays.by_doc, places.by_doc), put(arrays.by_word, places.by_word)
     length = transposable_product(by_doc, by_word, jnp.ones((arrays.n_words, 1), counts.dtype))[:, 0]
     return CorpusArrays(by_doc, by_word, length)
 

@@ -1,16 +1,18 @@
 """Rows of a sparse matrix as compiled code sees them: what every layout offers, and the gather that all are made of."""
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+# Entries that the host lays out at a time: bounds its temporary memory.
+_CHUNK = 1 << 20
 
 
 class Rows:
     """Rows of a sparse matrix that :func:`~hmom_jax.sparse.product` multiplies, laid out for one device or for several.
 
     Layouts for one device have the fields ``index`` and ``count``, the table row and value of each entry, cut into
-    pieces along their second axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for
-    offsets into a table of several nodes.
+    pieces along their first axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for
+    offsets into a table of several nodes: arrays, or a tuple of arrays for each.
     """
 
     n_rows: int
@@ -20,9 +22,9 @@ class Rows:
         raise NotImplementedError
 
 
-def to_entries(by_piece):
-    """Give values of pieces an axis of length one where a layout has the entries of a piece."""
-    return jnp.expand_dims(by_piece, 1)
+def to_entries(by_piece, entries):
+    """Give values of pieces axes of length one where ``entries``, an array of as many pieces, has more of them."""
+    return by_piece.reshape(*by_piece.shape[:1], *[1] * (entries.ndim - by_piece.ndim), *by_piece.shape[1:])
 
 
 def row_lengths(indptr, *, capacity: int, longest: int) -> np.ndarray:
@@ -33,6 +35,12 @@ def row_lengths(indptr, *, capacity: int, longest: int) -> np.ndarray:
     if indptr[-1] > capacity:
         raise AssertionError("the rows have more entries than `capacity` allows")
     return lengths
+
+
+def chunks_of_rows(indptr) -> np.ndarray:
+    """Return where to cut rows so that not many more than a chunk of entries lies between two cuts."""
+    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
+    return np.unique([0, *cuts, len(indptr) - 1])
 
 
 def take_rows(table, index):

@@ -7,7 +7,7 @@ Those of a row are folded, eight at a time, until one sum is left. Where rows ar
 result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
 and a *capacity* for entries, or comes from a grid of few sizes, so that two corpora of like size share one compilation.
 
-Accelerators get the same pieces in :mod:`~hmom_jax.sections`.
+Accelerators have a layout of their own, :mod:`~hmom_jax.buckets`.
 
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from hmom_jax.buckets import bucket_rows
 from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import InputError
 from hmom_jax.pytree import pytree
-from hmom_jax.rows import Rows, geometric, row_lengths, take_rows, to_entries
-from hmom_jax.sections import section_rows
+from hmom_jax.rows import Rows, chunks_of_rows, geometric, row_lengths, take_rows, to_entries
 
 # Pieces that one step of a further level adds up.
 _FOLD = 8
@@ -43,8 +43,6 @@ _CHAINS = 4
 # how many entries a row must then have in each stack on average, for its sums not to cost more than they save.
 _TABLE_CPU = 1 << 16
 _LEAST_PER_ROW = 16
-# Entries that the host lays out at a time: bounds its temporary memory.
-_CHUNK = 1 << 20
 
 
 @pytree
@@ -102,7 +100,7 @@ class FoldedRows(Rows):
 
 
 def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1) -> Rows:
-    """Lay out compressed sparse rows (host side), for an accelerator in sections.
+    """Lay out compressed sparse rows (host side), for an accelerator in buckets.
 
     Parameters
     ----------
@@ -120,8 +118,8 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
     stacks
         The rows are that many stacks of the same rows, whose sums belong together (on a CPU alone).
     """
-    if _wants_sections():
-        return section_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype)
+    if _wants_buckets():
+        return bucket_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype, snug=snug)
     n_rows = len(indptr) - 1
     width = _width(capacity, n_rows)
     lengths = row_lengths(indptr, capacity=capacity, longest=longest)
@@ -141,8 +139,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
     level_count = _zeros(n_pieces * width, dtype)
     in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
     shift = np.stack([np.arange(n_rows) * width, (n_heads + start) * width - head], axis=1) - indptr[:-1, None]
-    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
-    for first, last in pairwise(np.unique([0, *cuts, n_rows])):
+    for first, last in pairwise(chunks_of_rows(indptr)):
         here = slice(indptr[first], indptr[last])
         place = np.arange(here.start, here.stop)
         place += np.repeat(shift[first:last].ravel(), in_parts[first:last].ravel())
@@ -222,18 +219,24 @@ def n_stacks_for(n_table: int, n_rows: int, capacity: int) -> int:
     >>> n_stacks_for(1_000_000, n_rows=1_000_000, capacity=100_000_000)  # a hundred entries a row: few for each stack
     6
     """
-    if _wants_sections():
+    if _wants_buckets():
         return 1
     return max(1, min(-(-n_table // _TABLE_CPU), capacity // (_LEAST_PER_ROW * n_rows)))
 
 
-def _wants_sections() -> bool:
+def _wants_buckets() -> bool:
     return jax.default_backend() != "cpu"
 
 
 def shift(rows: Rows, offset: Int[Array, " rows"]) -> Rows:
     """Add a number to the indices of each row: lets every row read from its own section of a table."""
-    return replace(rows, index=jnp.asarray(rows.index) + to_entries(take_rows(jnp.asarray(offset), rows.row)))
+    offset = jnp.asarray(offset)
+
+    def moved(index, row):
+        index = jnp.asarray(index)
+        return index + to_entries(take_rows(offset, row), index)
+
+    return replace(rows, index=jax.tree.map(moved, rows.index, rows.row))
 
 
 @quick_jit

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float
 from hmom_jax.rows import Rows, take_rows, to_entries
 from hmom_jax.sparse import product
 
-_COUNT = 1  # place of the counts among the leaves of a layout
-
 
 def transposable_product(
     rows: Rows, transposed: Rows, table: Float[Array, "entries columns"] | np.ndarray
@@ -47,11 +45,15 @@ def _plain(*leaves, tree, n_rows):
 
 
 def _shape(*leaves, tree, n_rows):
-    return jax.core.ShapedArray((n_rows, leaves[-1].shape[1]), jnp.result_type(leaves[_COUNT].dtype, leaves[-1].dtype))
+    return jax.core.ShapedArray(
+        (n_rows, leaves[-1].shape[1]), jnp.result_type(leaves[_counts(tree)[0][0]].dtype, leaves[-1].dtype)
+    )
 
 
-def _n_first(tree) -> int:
-    return tree.children()[0].num_leaves
+def _counts(tree) -> tuple[list[int], list[int]]:
+    """Return the places of the counts of both layouts among the leaves."""
+    rows, transposed, _ = jax.tree.unflatten(tree, range(tree.num_leaves))
+    return jax.tree.leaves(rows.count), jax.tree.leaves(transposed.count)
 
 
 def _jvp(primals, tangents, *, tree, n_rows):
@@ -60,7 +62,7 @@ def _jvp(primals, tangents, *, tree, n_rows):
     parts = []
     if not _is_zero(tangents[-1]):
         parts.append(bind(*primals[:-1], tangents[-1]))
-    places = (_COUNT, _n_first(tree) + _COUNT)
+    places = sum(_counts(tree), [])
     if not all(_is_zero(tangents[place]) for place in places):
         moved = list(primals)
         for place in places:
@@ -71,32 +73,37 @@ def _jvp(primals, tangents, *, tree, n_rows):
 
 def _transpose(cotangent, *leaves, tree, n_rows):
     found = [None] * len(leaves)
-    places = (_COUNT, _n_first(tree) + _COUNT)
     if _is_zero(cotangent):
         return found
     if ad.is_undefined_primal(leaves[-1]):
-        first = _n_first(tree)
-        swapped = (*leaves[first:-1], *leaves[:first], cotangent)
         rows, transposed, table = tree.children()
+        first = rows.num_leaves
+        swapped = (*leaves[first:-1], *leaves[:first], cotangent)
         back = jax.tree_util.treedef_tuple((transposed, rows, table))
         found[-1] = _product_p.bind(*swapped, tree=back, n_rows=leaves[-1].aval.shape[0])
     else:
+        ours, theirs = _counts(tree)
         here = list(leaves)
-        for place in places:
+        for place in (*ours, *theirs):
             if ad.is_undefined_primal(leaves[place]):
                 here[place] = jnp.zeros(leaves[place].aval.shape, leaves[place].aval.dtype)
                 found[place] = here[place]
         rows, _, table = jax.tree.unflatten(tree, here)
-        if ad.is_undefined_primal(leaves[_COUNT]):
-            found[_COUNT] = _at_entries(rows, table, cotangent)
+        for place, slope in zip(ours, jax.tree.leaves(_at_entries(rows, table, cotangent)), strict=True):
+            if ad.is_undefined_primal(leaves[place]):
+                found[place] = slope
     return found
 
 
 def _at_entries(rows: Rows, table, cotangent):
     """Return the inner product of cotangent row and table row at every entry of the layout."""
     cotangent, table = jnp.asarray(cotangent), jnp.asarray(table)
-    of_row = to_entries(take_rows(cotangent, rows.row))
-    return (of_row * take_rows(table, rows.index)).sum(-1)
+
+    def slopes(index, row):
+        entries = take_rows(table, index)
+        return (to_entries(take_rows(cotangent, row), entries) * entries).sum(-1)
+
+    return jax.tree.map(slopes, rows.index, rows.row)
 
 
 def _batch(leaves, axes, *, tree, n_rows):

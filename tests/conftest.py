@@ -45,14 +45,14 @@ def x64():
         yield
 
 
-@pytest.fixture(params=["cpu", "sections"])
+@pytest.fixture(params=["cpu", "buckets"])
 def platforms(request, monkeypatch):
-    """Return the platforms to export for, with the layout of a CPU (which must lower everywhere) and with sections."""
+    """Return the platforms to export for, with the layout of a CPU (which must lower everywhere) and in buckets."""
     from hmom_jax import sparse  # not above: types are checked in what is imported after pytest's start
 
-    sections = request.param == "sections"
-    monkeypatch.setattr(sparse, "_wants_sections", lambda: sections)
-    return ("cuda", "tpu") if sections else ("cpu", "cuda", "tpu")
+    buckets = request.param == "buckets"
+    monkeypatch.setattr(sparse, "_wants_buckets", lambda: buckets)
+    return ("cuda", "tpu") if buckets else ("cpu", "cuda", "tpu")
 
 
 @pytest.fixture(scope="session")

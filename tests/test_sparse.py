@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hmom_jax as hm
+from hmom_jax import rows as host
 from hmom_jax import sparse
 from hmom_jax.rows import geometric
 from hmom_jax.sparse import fold_rows, product, shift
@@ -82,7 +83,7 @@ def test_long_layouts_are_built_in_parts(heads, monkeypatch):
     matrix = awkward_matrix(6)
     whole = jax.tree.leaves(fold(matrix, np.float32))
     for chunk in (1, 64, 700):
-        monkeypatch.setattr(sparse, "_CHUNK", chunk)
+        monkeypatch.setattr(host, "_CHUNK", chunk)
         for part, expected in zip(jax.tree.leaves(fold(matrix, np.float32)), whole, strict=True):
             np.testing.assert_array_equal(part, expected)
 

@@ -50,6 +50,11 @@ class MeshRows(Rows):
     n_rows: int = field(metadata={"static": True})
     by_word: bool = field(metadata={"static": True})
 
+    @property
+    def count(self):
+        """The counts of all parts."""
+        return self.parts.count
+
     def times(self, table):
         """Multiply with a table; see :func:`~hmom_jax.sparse.product`."""
         here, everywhere = PartitionSpec(self.mesh.axis_names), PartitionSpec()

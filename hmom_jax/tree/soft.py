@@ -98,7 +98,7 @@ def soft_tree(
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
         raise InputError(f"depth must be a whole number of at least 1; got {depth!r}.")
     _check(arrays, temperature)
-    n_docs, dtype = arrays.by_doc.n_rows, arrays.by_doc.count.dtype
+    n_docs, dtype = arrays.by_doc.n_rows, arrays.length.dtype
     weight = jnp.ones(n_docs, dtype) if membership is None else jnp.asarray(membership, dtype)
     weight = jnp.pad(weight, (0, n_docs - weight.shape[0]))
     level, memberships, topics = [jnp.ones(n_docs, dtype)], [], []
