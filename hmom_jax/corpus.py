@@ -303,8 +303,9 @@ class Corpus:
         longest = int(np.diff(indptr).max(initial=1))
         capacity = geometric(self.nnz)
         return fold_rows(
-            padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype, snug=True
-        )
+            padded, self.counts.indices, data,
+            capacity=capacity, longest=longest, dtype=data.dtype, table=self.n_words, snug=True,
+        )  # fmt: skip
 
     def _fold_words(self, data: np.ndarray) -> Rows:
         """Lay out values at the places of the counts, by word; of many documents, part by part."""
@@ -313,8 +314,9 @@ class Corpus:
         step = -(-padded // stacks)
         indptr, indices, data = _by_columns(with_data(self.counts, data), stacks, step)
         return fold_rows(
-            indptr, indices, data, capacity=capacity, longest=step, dtype=data.dtype, snug=True, stacks=stacks
-        )
+            indptr, indices, data,
+            capacity=capacity, longest=step, dtype=data.dtype, table=padded, snug=True, stacks=stacks,
+        )  # fmt: skip
 
     def pad(self, values: np.ndarray) -> np.ndarray:
         """Extend a vector or table over documents with zeros to the padded number of documents."""

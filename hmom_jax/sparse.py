@@ -19,7 +19,7 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import InputError
@@ -76,7 +76,7 @@ class FoldedRows(Rows):
         How many pieces are heads: as many as rows, or none.
     """
 
-    index: Int[Array, "pieces width"] | np.ndarray
+    index: Integer[Array, "pieces width"] | np.ndarray
     count: Float[Array, "pieces width"] | np.ndarray
     row: Int[Array, " pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
@@ -101,7 +101,10 @@ class FoldedRows(Rows):
         return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
 
-def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1) -> Rows:
+def fold_rows(
+    indptr, index, count, *,
+    capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False, stacks: int = 1,
+) -> Rows:  # fmt: skip
     """Lay out compressed sparse rows (host side), for an accelerator in sections.
 
     Parameters
@@ -114,6 +117,8 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
         Upper bound on the entries of one row; decides the number of levels.
     dtype
         Floating type of the counts.
+    table
+        Rows of the tables to multiply with: indices into a small one are stored in half the bytes.
     snug
         Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
         than the bounds ask for. Not for rows that are laid out anew with every partition.
@@ -137,7 +142,7 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
             n_pieces = min(n_pieces, geometric(n_heads + int(pieces.sum()), per_octave=8))
         n_pieces += 1  # the last of every level stays empty: it sums to zero
     _check_pieces(n_pieces)
-    level_index = _zeros(n_pieces * width, np.int32)
+    level_index = _zeros(n_pieces * width, _index_type(table))
     level_count = _zeros(n_pieces * width, dtype)
     in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
     shift = np.stack([np.arange(n_rows) * width, (n_heads + start) * width - head], axis=1) - indptr[:-1, None]
@@ -191,6 +196,11 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
     )
 
 
+def _index_type(table: int | None):
+    """Choose the type of indices: reading them is what a product of few columns waits for."""
+    return np.uint16 if table is not None and table <= 2**16 else np.int32
+
+
 def _check_pieces(n_pieces: int) -> None:
     if n_pieces >= 2**31:
         raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
@@ -231,9 +241,14 @@ def _wants_sections() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def shift(rows: Rows, offset: Int[Array, " rows"]) -> Rows:
-    """Add a number to the indices of each row: lets every row read from its own section of a table."""
-    return replace(rows, index=jnp.asarray(rows.index) + to_entries(take_rows(jnp.asarray(offset), rows.row)))
+def shift(rows: Rows, offset: Int[Array, " rows"], table: int | None = None) -> Rows:
+    """Add a number to the indices of each row: lets every row read from its own section of a table.
+
+    ``table`` is the number of rows of that, all sections together; small indices stay small where it allows.
+    """
+    index = jnp.asarray(rows.index)
+    shifted = index + to_entries(take_rows(jnp.asarray(offset), rows.row))
+    return replace(rows, index=shifted.astype(_index_type(table)) if index.dtype == np.uint16 else shifted)
 
 
 @quick_jit
