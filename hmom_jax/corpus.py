@@ -127,7 +127,7 @@ class Corpus:
         if n_docs == 0 or n_words == 0:
             raise InputError(f"The corpus is empty: got {n_docs} documents and {n_words} words.")
         check_nonnegative("Counts", csr.data)
-        if csr.nnz and np.mean(csr.data != np.round(csr.data)) > 0.1:
+        if np.count_nonzero(csr.data != np.rint(csr.data)) > 0.1 * csr.nnz:
             warnings.warn(
                 "Many values are not whole numbers (tf-idf?). The method of moments is meant for raw "
                 "word counts; it goes on, but the moments are no longer unbiased.",

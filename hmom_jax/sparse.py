@@ -144,15 +144,26 @@ def fold_rows(
     _check_pieces(n_pieces)
     level_index = _zeros(n_pieces * width, _index_type(table))
     level_count = _zeros(n_pieces * width, dtype)
-    in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
-    shift = np.stack([np.arange(n_rows) * width, (n_heads + start) * width - head], axis=1) - indptr[:-1, None]
+    ends = np.append(start, pieces.sum())
+    in_last = lengths - head - (pieces - 1) * width
     cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
     for first, last in pairwise(np.unique([0, *cuts, n_rows])):
-        here = slice(indptr[first], indptr[last])
-        place = np.arange(here.start, here.stop)
-        place += np.repeat(shift[first:last].ravel(), in_parts[first:last].ravel())
-        level_index[place] = index[here]
-        level_count[place] = count[here]
+        rest = slice(n_heads + ends[first], n_heads + ends[last])
+        begin = indptr[first:last] - indptr[first]
+        places = np.arange(ends[first], ends[last]) * width
+        places += np.repeat(begin + head - start[first:last] * width, pieces[first:last])
+        # The last piece of a row goes on into the next row: there it is cut off.
+        here = np.arange(first, last)
+        short, longer = here[:n_heads], here[pieces[first:last] > 0]
+        at = np.concatenate([short, n_heads + ends[longer + 1] - 1])
+        inside = np.arange(width) < np.concatenate([lengths[short], in_last[longer]])[:, None]
+        for level, values in ((level_index, index), (level_count, count)):
+            windows = _windows(values[indptr[first] : indptr[last]], width, level.dtype)
+            if n_heads:
+                level.view(windows.dtype)[first:last] = windows[begin]
+            level.view(windows.dtype)[rest] = windows[places]
+            level = level.reshape(-1, width)
+            level[at] = np.where(inside, level[at], 0)
     row = _zeros(n_pieces, np.int32)
     number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
     if n_heads:
@@ -220,6 +231,14 @@ def _zeros(size: int, dtype) -> np.ndarray:
     raw = np.zeros(size * dtype.itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + size * dtype.itemsize].view(dtype)
+
+
+def _windows(values, width: int, dtype) -> np.ndarray:
+    """View the values that follow each place as one item, which is copied in one piece; zeros follow the last."""
+    padded = np.zeros(len(values) + width, dtype)
+    padded[: len(values)] = values
+    item = np.dtype((np.void, width * padded.itemsize))
+    return np.ndarray(len(values) + 1, item, padded, strides=padded.strides)
 
 
 def n_stacks_for(n_table: int, n_rows: int, capacity: int) -> int:
