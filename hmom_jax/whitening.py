@@ -6,6 +6,7 @@ word scaling $S$); $E_l^+$ -> ``pinv`` ($W'$ with $W = S U L^{-1/2}$, so that $W
 Empirical second moments are indefinite: the algebraically largest eigenvalues are kept.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -220,8 +221,13 @@ class KrylovShape(NamedTuple):
     every: int
 
 
-def krylov_shape(rank: int) -> KrylovShape:
-    """Choose the block: wider than a small rank (eight columns cost no more than four), a fraction of a large one."""
+def krylov_shape(rank: int, n_nodes: int = 1) -> KrylovShape:
+    """Choose the block: wider than a small rank (eight columns cost no more than four), a fraction of a large one.
+
+    Those of several nodes stand side by side, and cost what they are: there more products of half as many cost less.
+    """
+    if rank <= 2 and n_nodes > 1:
+        return KrylovShape(width=4, capacity=10, keep=1, first=7, every=1)
     if rank <= 6:
         return KrylovShape(width=8, capacity=6, keep=1, first=4, every=1)
     width = max(8, rank // 4)
@@ -263,7 +269,7 @@ class KrylovSteps(NamedTuple):
 
 def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     """Build a Krylov space block by block; when it is full, keep the best Ritz vectors and go on from there."""
-    shape = krylov_shape(rank)
+    shape = krylov_shape(rank, math.prod(scale.shape[:-1]))
     batch, (n_words,) = scale.shape[:-1], scale.shape[-1:]
     dtype = scale.dtype
     width, capacity, keep, first, every = shape
