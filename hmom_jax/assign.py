@@ -45,6 +45,7 @@ def choose_topic(
     One pass over the nonzeros. Ties go to the first topic.
     """
     columns, bias = score_columns(topics, weights)
-    n_words, rank = topics.shape[-2:]
-    scores = product(shift(by_doc, offset), columns.reshape(-1, rank - 1)) + take_rows(bias, offset // n_words)
+    n_nodes, n_words, rank = topics.shape
+    rows = shift(by_doc, offset, table=n_nodes * n_words)
+    scores = product(rows, columns.reshape(-1, rank - 1)) + take_rows(bias, offset // n_words)
     return jnp.argmax(jnp.concatenate([jnp.zeros_like(scores[:, :1]), scores], axis=-1), axis=-1)

@@ -127,7 +127,7 @@ class Corpus:
         if n_docs == 0 or n_words == 0:
             raise InputError(f"The corpus is empty: got {n_docs} documents and {n_words} words.")
         check_nonnegative("Counts", csr.data)
-        if csr.nnz and np.mean(csr.data != np.round(csr.data)) > 0.1:
+        if np.count_nonzero(csr.data != np.rint(csr.data)) > 0.1 * csr.nnz:
             warnings.warn(
                 "Many values are not whole numbers (tf-idf?). The method of moments is meant for raw "
                 "word counts; it goes on, but the moments are no longer unbiased.",
@@ -303,8 +303,9 @@ class Corpus:
         longest = int(np.diff(indptr).max(initial=1))
         capacity = geometric(self.nnz)
         return fold_rows(
-            padded, self.counts.indices, data, capacity=capacity, longest=longest, dtype=data.dtype, snug=True
-        )
+            padded, self.counts.indices, data,
+            capacity=capacity, longest=longest, dtype=data.dtype, table=self.n_words, snug=True,
+        )  # fmt: skip
 
     def _fold_words(self, data: np.ndarray) -> Rows:
         """Lay out values at the places of the counts, by word; of many documents, part by part."""
@@ -313,8 +314,9 @@ class Corpus:
         step = -(-padded // stacks)
         indptr, indices, data = _by_columns(with_data(self.counts, data), stacks, step)
         return fold_rows(
-            indptr, indices, data, capacity=capacity, longest=step, dtype=data.dtype, snug=True, stacks=stacks
-        )
+            indptr, indices, data,
+            capacity=capacity, longest=step, dtype=data.dtype, table=padded, snug=True, stacks=stacks,
+        )  # fmt: skip
 
     def pad(self, values: np.ndarray) -> np.ndarray:
         """Extend a vector or table over documents with zeros to the padded number of documents."""

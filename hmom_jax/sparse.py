@@ -19,7 +19,7 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from hmom_jax.buckets import bucket_rows
 from hmom_jax.compilation import quick_jit
@@ -74,7 +74,7 @@ class FoldedRows(Rows):
         How many pieces are heads: as many as rows, or none.
     """
 
-    index: Int[Array, "pieces width"] | np.ndarray
+    index: Integer[Array, "pieces width"] | np.ndarray
     count: Float[Array, "pieces width"] | np.ndarray
     row: Int[Array, " pieces"] | np.ndarray
     folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
@@ -99,7 +99,10 @@ class FoldedRows(Rows):
         return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
 
-def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool = False, stacks: int = 1) -> Rows:
+def fold_rows(
+    indptr, index, count, *,
+    capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False, stacks: int = 1,
+) -> Rows:  # fmt: skip
     """Lay out compressed sparse rows (host side), for an accelerator in buckets.
 
     Parameters
@@ -112,6 +115,8 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
         Upper bound on the entries of one row; decides the number of levels.
     dtype
         Floating type of the counts.
+    table
+        Rows of the tables to multiply with: indices into a small one are stored in half the bytes.
     snug
         Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
         than the bounds ask for. Not for rows that are laid out anew with every partition.
@@ -135,16 +140,27 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
             n_pieces = min(n_pieces, geometric(n_heads + int(pieces.sum()), per_octave=8))
         n_pieces += 1  # the last of every level stays empty: it sums to zero
     _check_pieces(n_pieces)
-    level_index = _zeros(n_pieces * width, np.int32)
+    level_index = _zeros(n_pieces * width, _index_type(table))
     level_count = _zeros(n_pieces * width, dtype)
-    in_parts = np.stack([np.minimum(lengths, head), np.maximum(lengths - head, 0)], axis=1)
-    shift = np.stack([np.arange(n_rows) * width, (n_heads + start) * width - head], axis=1) - indptr[:-1, None]
+    ends = np.append(start, pieces.sum())
+    in_last = lengths - head - (pieces - 1) * width
     for first, last in pairwise(chunks_of_rows(indptr)):
-        here = slice(indptr[first], indptr[last])
-        place = np.arange(here.start, here.stop)
-        place += np.repeat(shift[first:last].ravel(), in_parts[first:last].ravel())
-        level_index[place] = index[here]
-        level_count[place] = count[here]
+        rest = slice(n_heads + ends[first], n_heads + ends[last])
+        begin = indptr[first:last] - indptr[first]
+        places = np.arange(ends[first], ends[last]) * width
+        places += np.repeat(begin + head - start[first:last] * width, pieces[first:last])
+        # The last piece of a row goes on into the next row: there it is cut off.
+        here = np.arange(first, last)
+        short, longer = here[:n_heads], here[pieces[first:last] > 0]
+        at = np.concatenate([short, n_heads + ends[longer + 1] - 1])
+        inside = np.arange(width) < np.concatenate([lengths[short], in_last[longer]])[:, None]
+        for level, values in ((level_index, index), (level_count, count)):
+            windows = _windows(values[indptr[first] : indptr[last]], width, level.dtype)
+            if n_heads:
+                level.view(windows.dtype)[first:last] = windows[begin]
+            level.view(windows.dtype)[rest] = windows[places]
+            level = level.reshape(-1, width)
+            level[at] = np.where(inside, level[at], 0)
     row = _zeros(n_pieces, np.int32)
     number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
     if n_heads:
@@ -188,6 +204,11 @@ def fold_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug:
     )
 
 
+def _index_type(table: int | None):
+    """Choose the type of indices: reading them is what a product of few columns waits for."""
+    return np.uint16 if table is not None and table <= 2**16 else np.int32
+
+
 def _check_pieces(n_pieces: int) -> None:
     if n_pieces >= 2**31:
         raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
@@ -209,6 +230,14 @@ def _zeros(size: int, dtype) -> np.ndarray:
     return raw[skip : skip + size * dtype.itemsize].view(dtype)
 
 
+def _windows(values, width: int, dtype) -> np.ndarray:
+    """View the values that follow each place as one item, which is copied in one piece; zeros follow the last."""
+    padded = np.zeros(len(values) + width, dtype)
+    padded[: len(values)] = values
+    item = np.dtype((np.void, width * padded.itemsize))
+    return np.ndarray(len(values) + 1, item, padded, strides=padded.strides)
+
+
 def n_stacks_for(n_table: int, n_rows: int, capacity: int) -> int:
     """Choose how many stacks of rows to make: a part of the table that fits a cache for each, while rows stay long.
 
@@ -228,13 +257,17 @@ def _wants_buckets() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def shift(rows: Rows, offset: Int[Array, " rows"]) -> Rows:
-    """Add a number to the indices of each row: lets every row read from its own section of a table."""
+def shift(rows: Rows, offset: Int[Array, " rows"], table: int | None = None) -> Rows:
+    """Add a number to the indices of each row: lets every row read from its own section of a table.
+
+    ``table`` is the number of rows of that, all sections together; small indices stay small where it allows.
+    """
     offset = jnp.asarray(offset)
 
     def moved(index, row):
         index = jnp.asarray(index)
-        return index + to_entries(take_rows(offset, row), index)
+        found = index + to_entries(take_rows(offset, row), index)
+        return found.astype(_index_type(table)) if index.dtype == np.uint16 else found
 
     return replace(rows, index=jax.tree.map(moved, rows.index, rows.row))
 

@@ -6,6 +6,7 @@ word scaling $S$); $E_l^+$ -> ``pinv`` ($W'$ with $W = S U L^{-1/2}$, so that $W
 Empirical second moments are indefinite: the algebraically largest eigenvalues are kept.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -220,8 +221,13 @@ class KrylovShape(NamedTuple):
     every: int
 
 
-def krylov_shape(rank: int) -> KrylovShape:
-    """Choose the block: wider than a small rank (eight columns cost no more than four), a fraction of a large one."""
+def krylov_shape(rank: int, n_nodes: int = 1) -> KrylovShape:
+    """Choose the block: wider than a small rank (eight columns cost no more than four), a fraction of a large one.
+
+    Those of several nodes stand side by side, and cost what they are: there more products of half as many cost less.
+    """
+    if rank <= 2 and n_nodes > 1:
+        return KrylovShape(width=4, capacity=10, keep=1, first=7, every=1)
     if rank <= 6:
         return KrylovShape(width=8, capacity=6, keep=1, first=4, every=1)
     width = max(8, rank // 4)
@@ -263,7 +269,7 @@ class KrylovSteps(NamedTuple):
 
 def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     """Build a Krylov space block by block; when it is full, keep the best Ritz vectors and go on from there."""
-    shape = krylov_shape(rank)
+    shape = krylov_shape(rank, math.prod(scale.shape[:-1]))
     batch, (n_words,) = scale.shape[:-1], scale.shape[-1:]
     dtype = scale.dtype
     width, capacity, keep, first, every = shape
@@ -274,8 +280,9 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     live = jnp.where((scale > 0).any(-1), jnp.arange(1, batch[-1] + 1), 0).max() if len(batch) == 1 else None
 
     def project(basis, image):
-        """Return the image within the space, and an orthonormal basis of what is left of it outside, or zeros."""
+        """Return the image in the space, an orthonormal basis of what is left of it (or zeros), and the image there."""
         column = matmul(basis, image)
+        small = jnp.sqrt(jnp.finfo(dtype).eps)
 
         # What is left of an image that lies almost in the space is mostly rounding, and must be taken out of the space
         # again; most images lie well outside. In a loop: compiled once.
@@ -286,17 +293,19 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
 
         def again(state):
             times, _, inside = state
-            return (times == 0) | ((times < 3) & (jnp.abs(inside).max() > 4 * jnp.finfo(dtype).eps))
+            return (times == 0) | ((times < 3) & (jnp.abs(inside).max() > small / 4))
 
         _, rows, inside = jax.lax.while_loop(again, outside, (0, _turn(image), column))
         # The space of few words can be full: then nothing is left, and rows lie in it however often that is taken out.
-        full = jnp.abs(_turn(inside)).max(-1, keepdims=True) > jnp.sqrt(jnp.finfo(dtype).eps)
-        return column, jnp.where(full, 0.0, rows)
+        full = jnp.abs(_turn(inside)).max(-1, keepdims=True) > small
+        # The squares of what is still inside are rounding: without it, rows are as orthonormal as with it.
+        rows = jnp.where(full, 0.0, rows - matmul(_turn(inside), basis))
+        return column, rows, matmul(rows, image)
 
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
-        column, newest = over_nodes(project, basis, image, live=live)
+        column, newest, rest = over_nodes(project, basis, image, live=live)
         projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
         projected = jax.lax.dynamic_update_slice_in_dim(projected, _turn(column), at, axis=-2)
         state = state._replace(
@@ -304,9 +313,9 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
             step=state.step + 1, n_products=state.n_products + 1,
         )  # fmt: skip
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
-        return jax.lax.cond(due, look, lambda state, *_: state, state, image, column)
+        return jax.lax.cond(due, look, lambda state, _: state, state, rest)
 
-    def look(state: Krylov, image, column) -> Krylov:
+    def look(state: Krylov, rest) -> Krylov:
         """Solve the projected problem; a restart needs its solution too, and comes after a look."""
         # Directions not built, or not there, must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
@@ -316,8 +325,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
         last = jax.lax.dynamic_slice_in_dim(ritz[..., :rank, :], (state.step - 1) * width, width, axis=-1)
         # Images of all blocks but the last lie in the space: what is left of the last is the residual.
-        outside = matmul(last, _turn(image)) - matmul(matmul(last, _turn(column)), state.basis)
-        residuals = jnp.linalg.norm(outside, axis=-1)
+        residuals = jnp.linalg.norm(matmul(last, _turn(rest)), axis=-1)
 
         kept = values[..., :rank]
         enough = residuals <= jnp.maximum(tol * kept, _noise(values)[..., None])

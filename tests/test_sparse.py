@@ -79,6 +79,28 @@ def test_rows_read_their_own_section_of_the_table(dtype, heads):
     np.testing.assert_allclose(found, expected, atol=tolerance(dtype, 1e-3, 1e-11))
 
 
+@pytest.mark.parametrize(("table", "index"), [(None, np.int32), (2**16, np.uint16), (2**16 + 1, np.int32)])
+def test_indices_into_small_tables_are_small(table, index, heads):
+    matrix = awkward_matrix(7)
+    rows = fold(matrix, np.float32, table=table)
+    assert rows.index.dtype == index
+    block = np.random.default_rng(8).normal(size=(700, 2)).astype(np.float32)
+    np.testing.assert_allclose(product(rows, block), matrix @ block, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("n_nodes", "index"), [(3, np.uint16), (100, np.int32)])
+def test_shifted_indices_are_as_large_as_all_sections_need(n_nodes, index):
+    matrix = awkward_matrix(9)
+    rng = np.random.default_rng(10)
+    table = rng.normal(size=(n_nodes, 700, 2)).astype(np.float32)
+    node = rng.integers(n_nodes - 2, n_nodes, 40)
+    rows = fold(matrix, np.float32, table=700)
+    shifted = shift(rows, jnp.asarray(node * 700, jnp.int32), table=n_nodes * 700)
+    assert (rows.index.dtype, shifted.index.dtype) == (np.uint16, index)
+    expected = np.stack([matrix[[row]] @ table[node[row]] for row in range(40)])[:, 0]
+    np.testing.assert_allclose(product(shifted, table.reshape(-1, 2)), expected, atol=1e-3)
+
+
 def test_long_layouts_are_built_in_parts(heads, monkeypatch):
     matrix = awkward_matrix(6)
     whole = jax.tree.leaves(fold(matrix, np.float32))

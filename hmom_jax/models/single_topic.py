@@ -228,7 +228,7 @@ def moments_from_weights(
     if nodes is None:
         sums = _word_sums(by_word, by_doc, weights.T)
     else:
-        by_doc = shift(by_doc, offset)
+        by_doc = shift(by_doc, offset, table=math.prod(nodes))
         sums = _sums_by_word(by_word, weights.T, offset, nodes)
     m1, diag2, diag3 = jnp.moveaxis(sums, -1, 0)
     scale = resolve_scale(word_scale, m1)

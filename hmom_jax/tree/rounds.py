@@ -68,7 +68,7 @@ def layout_by_word(corpus: Corpus) -> Rows:
 
 
 def _fold(corpus: Corpus, indptr, docs, counts) -> Rows:
-    bounds = {"capacity": geometric(corpus.nnz), "longest": geometric(corpus.n_docs)}
+    bounds = {"capacity": geometric(corpus.nnz), "longest": geometric(corpus.n_docs), "table": geometric(corpus.n_docs)}
     return fold_rows(indptr, docs, counts, **bounds, dtype=corpus.dtype)
 
 
