@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from hmom_jax.pytree import pytree
-from hmom_jax.rows import Rows, chunks_of_rows, geometric, row_lengths, take_rows, to_entries
+from hmom_jax.rows import Rows, chunks_of_rows, fold_runs, geometric, row_lengths, take_rows, to_entries
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _FOLD = 16
@@ -166,13 +166,9 @@ def bucket_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snu
     folds, size, long = [], shape.n_rests, np.flatnonzero(pieces)
     start, pieces = start[long], pieces[long]
     for n_folds in shape.folds:
-        before, lengths, zero_piece = start, pieces, size - 1
-        pieces, size = -(-lengths // _FOLD), n_folds
-        start = np.cumsum(pieces) - pieces
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        fold = np.full(size * _FOLD, zero_piece, np.int32)
-        fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
-        folds.append(fold.reshape(size, _FOLD))
+        which, start, pieces = fold_runs(start, pieces, lanes=_FOLD, size=n_folds, empty=size - 1)
+        folds.append(which)
+        size = n_folds
     final = None
     if shape.n_rests:
         final = np.full(n_rows, size - 1, np.int32)

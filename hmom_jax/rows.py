@@ -37,6 +37,26 @@ def row_lengths(indptr, *, capacity: int, longest: int) -> np.ndarray:
     return lengths
 
 
+def fold_runs(start, pieces, *, lanes: int, size: int, empty: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Say which pieces the next level adds up, and where its own runs begin, with how many pieces.
+
+    A run is what a level has of a row: ``pieces`` one after the other from ``start`` on. What has no piece to add is
+    given the ``empty`` one.
+
+    Examples
+    --------
+    >>> which, start, pieces = fold_runs(np.array([0, 3]), np.array([3, 1]), lanes=2, size=4, empty=9)
+    >>> which.tolist(), start.tolist(), pieces.tolist()
+    ([[0, 1], [2, 9], [3, 9], [9, 9]], [0, 2], [2, 1])
+    """
+    folded = -(-pieces // lanes)
+    begin = np.cumsum(folded) - folded
+    within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    which = np.full(size * lanes, empty, np.int32)
+    which[np.repeat(begin * lanes, pieces) + within] = np.repeat(start, pieces) + within
+    return which.reshape(size, lanes), begin, folded
+
+
 def chunks_of_rows(indptr) -> np.ndarray:
     """Return where to cut rows so that not many more than a chunk of entries lies between two cuts."""
     cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))

@@ -25,7 +25,7 @@ from hmom_jax.buckets import bucket_rows
 from hmom_jax.compilation import quick_jit
 from hmom_jax.errors import InputError
 from hmom_jax.pytree import pytree
-from hmom_jax.rows import Rows, chunks_of_rows, geometric, row_lengths, take_rows, to_entries
+from hmom_jax.rows import Rows, chunks_of_rows, fold_runs, geometric, row_lengths, take_rows, to_entries
 
 # Pieces that one step of a further level adds up.
 _FOLD = 8
@@ -176,19 +176,14 @@ def fold_rows(
         final[active[done]] = base + start[done]
         if reach >= longest - head:
             break
-        zero_piece, before = size - 1, start[~done]
-        active, lengths = active[~done], pieces[~done]
-        pieces = -(-lengths // _FOLD)
-        start = np.cumsum(pieces) - pieces
+        active, start, pieces, empty = active[~done], start[~done], pieces[~done], size - 1
         base += size
         size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
         if snug:  # of Zipf's words most are short: the bound is up to six times too large
-            size = min(size, geometric(max(int(pieces.sum()), 64), per_octave=1))
+            size = min(size, geometric(max(int((-(-pieces // _FOLD)).sum()), 64), per_octave=1))
         size += 1
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        fold = np.full(size * _FOLD, zero_piece, np.int32)
-        fold[np.repeat(start * _FOLD, lengths) + within] = np.repeat(before, lengths) + within
-        folds.append(fold.reshape(size, _FOLD))
+        which, start, pieces = fold_runs(start, pieces, lanes=_FOLD, size=size, empty=empty)
+        folds.append(which)
         reach *= _FOLD
     _check_pieces(base + size)
     return FoldedRows(
