@@ -4,9 +4,10 @@ r"""Sparse rows for accelerators, in two buckets: the first entries of every row
 *rests*, often wider ones; their sums are folded until each long row has one, and gathered into the result. A bucket is
 one kernel, and so is every fold; what lies between them is small, as few rows are long.
 
-Widths are such that the sums of rests stay below a tenth of the counts, also with many columns, at the least padding.
-Sums are nested, eight entries at a time: XLA makes a loop of each thread of a sum that short. The products of a longer
-one it writes out, many times the counts.
+Where the rows at hand may decide, widths are such that the sums of rests stay below a tenth of the counts, also with
+many columns, at the least padding; where bounds alone decide, there can be more of both. Sums are nested, eight entries
+at a time: XLA makes a loop of each thread of a sum that short. The products of a longer one it writes out, many times
+the counts.
 """
 
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ def bucket_shape(n_rows: int, *, capacity: int, longest: int, lengths: np.ndarra
     BucketShape(head=128, rest=128, n_rests=79, folds=(82, 83))
     >>> lengths = np.repeat([20, 5000], [99, 1])
     >>> bucket_shape(100, capacity=10_000, longest=5000, lengths=lengths)
-    BucketShape(head=24, rest=384, n_rests=14, folds=(5,))
+    BucketShape(head=24, rest=384, n_rests=15, folds=(65,))
     """
     if lengths is None:
         average = -(-capacity // n_rows)
@@ -119,13 +120,14 @@ def bucket_shape(n_rows: int, *, capacity: int, longest: int, lengths: np.ndarra
             break
         for rest in (width for width in _WIDTHS if width >= head):
             pieces = -(-np.maximum(values - head, 0) // rest)
-            sizes = [pieces @ times]
+            sizes = [int(pieces @ times)]
             for _ in range(_n_folds(longest - head, rest)):
                 pieces = -(-pieces // _FOLD)
-                sizes.append(pieces @ times)
+                sizes.append(int(pieces @ times))
             entries = n_rows * head + sizes[0] * rest
             if 4 * _COLUMNS * sum(sizes[:2]) <= _SHARE * 8 * entries:
-                n_rests, *folds = (geometric(int(size), per_octave=8) + 1 for size in sizes)
+                n_rests = geometric(sizes[0]) + 1
+                folds = [geometric(max(size, 64), per_octave=1) + 1 for size in sizes[1:]]
                 found.append((entries, BucketShape(head, rest, n_rests, tuple(folds))))
     return min(found)[1]
 
@@ -141,6 +143,7 @@ def _n_folds(longest: int, width: int) -> int:
 def bucket_rows(indptr, index, count, *, capacity: int, longest: int, dtype, snug: bool) -> BucketRows:
     """Lay out compressed sparse rows in buckets; arguments as for :func:`~hmom_jax.sparse.fold_rows`."""
     n_rows = len(indptr) - 1
+    index, count = np.asarray(index), np.asarray(count)
     lengths = row_lengths(indptr, capacity=capacity, longest=longest)
     shape = bucket_shape(n_rows, capacity=capacity, longest=longest, lengths=lengths if snug else None)
     number = np.arange(n_rows, dtype=np.int32)

@@ -283,6 +283,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         """Return the image in the space, an orthonormal basis of what is left of it (or zeros), and the image there."""
         column = matmul(basis, image)
         small = jnp.sqrt(jnp.finfo(dtype).eps)
+        alive = (image != 0).any((-2, -1), keepdims=True)  # of slots that are not in use nothing is left at all
 
         # What is left of an image that lies almost in the space is mostly rounding, and must be taken out of the space
         # again; most images lie well outside. In a loop: compiled once.
@@ -293,7 +294,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
 
         def again(state):
             times, _, inside = state
-            return (times == 0) | ((times < 3) & (jnp.abs(inside).max() > small / 4))
+            return (times == 0) | ((times < 3) & (jnp.where(alive, jnp.abs(inside), 0.0).max() > small / 4))
 
         _, rows, inside = jax.lax.while_loop(again, outside, (0, _turn(image), column))
         # The space of few words can be full: then nothing is left, and rows lie in it however often that is taken out.
@@ -323,6 +324,10 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         identity = jnp.broadcast_to(jnp.eye(columns, dtype=dtype), state.projected.shape)
         values, ritz = eigh(state.projected + jnp.where(absent, low, 0.0) * identity, live)
         values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
+        # Where there are fewer directions than asked for, the values that stand for the others are nobody's.
+        missing = matmul(ritz**2, absent.astype(dtype))[..., 0] > 0.5
+        least = jnp.where(missing, jnp.inf, values).min(-1, keepdims=True)
+        values = jnp.where(missing, jnp.minimum(least, 0.0), values)
         last = jax.lax.dynamic_slice_in_dim(ritz[..., :rank, :], (state.step - 1) * width, width, axis=-1)
         # Images of all blocks but the last lie in the space: what is left of the last is the residual.
         residuals = jnp.linalg.norm(matmul(last, _turn(rest)), axis=-1)

@@ -1,6 +1,8 @@
 """Whitening: the identity it is named after, the spectrum against NumPy, and what happens when there is too little."""
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hmom_jax as hm
+from hmom_jax.whitening import top_eigenpairs
 from tests.helpers import population, random_corpus, tolerance
 
 
@@ -75,6 +78,44 @@ def test_krylov_finds_the_algebraically_largest(dtype, n_words, spectrum):
     rounding = 50 * np.finfo(dtype).eps * values[order[0]] / values[order[-1]]
     assert gap < max(tolerance(dtype, 2e-3, 1e-7), rounding)
     assert int(found.n_products) <= 48
+
+
+@pytest.mark.parametrize("lead", [(2,), (2, 3)])
+@pytest.mark.parametrize("rank", [2, 3, 8])
+def test_krylov_of_several_nodes_is_that_of_each(dtype, lead, rank):
+    """Nodes side by side, one of them without words and one that takes its time."""
+    rng = np.random.default_rng(0)
+    n_words, n_nodes = 300, math.prod(lead)
+    spectra = [0.7 ** np.arange(n_words), 0.97 ** np.arange(n_words)] * 3
+    matrices = np.stack([with_spectrum(values, np.float64)[0].m2 for values in spectra[:n_nodes]])
+    matrices[-1] = 0.0
+    scale = np.where(np.arange(n_nodes) < n_nodes - 1, 1.0, 0.0)[:, None] * np.ones(n_words)
+    place = lambda array: jnp.asarray(array.reshape(*lead, *array.shape[1:]), dtype)
+    moments = MatrixMoments(place(matrices), place(rng.random((n_nodes, n_words)) * scale), place(scale))
+    tol = tolerance(dtype, 1e-5, 1e-9)
+    pairs = jax.jit(partial(top_eigenpairs, rank=rank))(moments, jax.random.key(0), tol)
+    expected = np.stack([values[: rank + 1] for values in spectra[:n_nodes]])
+    expected[-1] = 0.0
+    found = np.asarray(pairs.values).reshape(n_nodes, rank)
+    np.testing.assert_allclose(found, expected[:, :rank], rtol=tolerance(dtype, 1e-4, 1e-9), atol=1e-12)
+    assert int(pairs.n_products) < 60
+    vectors = np.asarray(pairs.vectors, np.float64).reshape(n_nodes, n_words, rank)[:-1]
+    residual = matrices[:-1] @ vectors - vectors * found[:-1, None]
+    assert (np.linalg.norm(residual, axis=1) / found[:-1]).max() < 3 * tol
+
+
+@pytest.mark.parametrize("rank", [7, 20])
+def test_components_that_are_not_there_have_no_eigenvalue(dtype, rank):
+    """Six words occur of four hundred."""
+    rng = np.random.default_rng(0)
+    counts = np.zeros((60, 400))
+    counts[:, rng.choice(400, 6, replace=False)] = rng.poisson(3.0, (60, 6))
+    found = jax.jit(partial(hm.whiten, rank=rank))(hm.single_topic_moments(hm.Corpus.from_counts(counts)))
+    values = np.asarray(found.eigenvalues)
+    assert (np.diff(values) <= 1e-6 * values[0]).all()
+    assert np.abs(values[6:]).max() < 0.1 * values[0]
+    assert abs(float(found.next_eigenvalue)) < 0.1 * values[0]
+    assert np.asarray(found.void)[6:].all()
 
 
 def test_krylov_with_a_tie_at_the_cut_still_returns_eigenvectors(dtype):
