@@ -303,16 +303,17 @@ def _all_columns(rows: FoldedRows, table):
         levels.append(_apart(rows, rest, sums(len(rows.index) - rows.n_heads), *entries))
     for fold in map(jnp.asarray, rows.folds):
         levels.append(_apart(rows, _sum_pieces, sums(len(fold)), fold, levels[-1]))
-    if levels:
-        levels = [jnp.concatenate(levels) if len(levels) > 1 else levels[0]]
+
+    def last(levels):
+        return take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
 
     def complete(levels, *entries):
         found = _sum_entries(*entries, pieces=slice(rows.n_heads))
-        return found + take_rows(levels[0], rows.final) if levels else found
+        return found + last(levels) if levels else found
 
     if rows.n_heads:
         return _apart(rows, complete, sums(rows.n_rows), levels, *entries)
-    found = take_rows(levels[0], rows.final)
+    found = _apart(rows, last, sums(len(rows.final)), levels)
     return found if rows.stacks == 1 else found.reshape(rows.stacks, rows.n_rows, -1).sum(0)
 
 

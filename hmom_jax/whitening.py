@@ -243,6 +243,7 @@ class Krylov(NamedTuple):
     """
 
     basis: Float[Array, "*nodes vectors n_words"]  # orthonormal, zero where not yet built
+    present: Bool[Array, "*nodes vectors"]  # not zero
     projected: Float[Array, "*nodes vectors vectors"]  # the second moment in that basis
     newest: Float[Array, "*nodes width n_words"]  # the newest block, to be multiplied next
     values: Float[Array, "*nodes kept"]
@@ -279,14 +280,18 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     # A round's slots that are not in use come last, and have no words.
     live = jnp.where((scale > 0).any(-1), jnp.arange(1, batch[-1] + 1), 0).max() if len(batch) == 1 else None
 
-    def project(basis, image):
-        """Return the image in the space, an orthonormal basis of what is left of it (or zeros), and the image there."""
-        column = matmul(basis, image)
+    def project(basis, recent, image):
+        """Return the image among recent blocks, an orthonormal basis of what is left (or zeros), and the image there.
+
+        Beside what is left, the image of a block lies in that block and the one before, but for rounding: the rest of
+        the space is looked at once.
+        """
+        column = matmul(recent, image)
         small = jnp.sqrt(jnp.finfo(dtype).eps)
         alive = (image != 0).any((-2, -1), keepdims=True)  # of slots that are not in use nothing is left at all
 
         # What is left of an image that lies almost in the space is mostly rounding, and must be taken out of the space
-        # again; most images lie well outside. In a loop: compiled once.
+        # again; most images lie well outside.
         def outside(state):
             times, rows, inside = state
             rows = orthonormalise_rows(rows - matmul(_turn(inside), basis))
@@ -294,9 +299,10 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
 
         def again(state):
             times, _, inside = state
-            return (times == 0) | ((times < 3) & (jnp.where(alive, jnp.abs(inside), 0.0).max() > small / 4))
+            return (times < 2) & (jnp.where(alive, jnp.abs(inside), 0.0).max() > small / 4)
 
-        _, rows, inside = jax.lax.while_loop(again, outside, (0, _turn(image), column))
+        rows = orthonormalise_rows(_turn(image) - matmul(_turn(column), recent))
+        _, rows, inside = jax.lax.while_loop(again, outside, (0, rows, matmul(basis, _turn(rows))))
         # The space of few words can be full: then nothing is left, and rows lie in it however often that is taken out.
         full = jnp.abs(_turn(inside)).max(-1, keepdims=True) > small
         # The squares of what is still inside are rounding: without it, rows are as orthonormal as with it.
@@ -306,11 +312,16 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     def extend(state: Krylov, image) -> Krylov:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
-        column, newest, rest = over_nodes(project, basis, image, live=live)
-        projected = jax.lax.dynamic_update_slice_in_dim(state.projected, column, at, axis=-1)
-        projected = jax.lax.dynamic_update_slice_in_dim(projected, _turn(column), at, axis=-2)
+        present = jax.lax.dynamic_update_slice_in_dim(state.present, _built(state.newest), at, axis=-1)
+        # What a restart keeps of several blocks has images beside the first new one, not the last two alone.
+        before, near = (jnp.maximum(at - width, 0), 2 * width) if keep == 1 else (0, columns)
+        recent = jax.lax.dynamic_slice_in_dim(basis, before, near, axis=-2)
+        column, newest, rest = over_nodes(project, basis, recent, image, live=live)
+        put = lambda matrix, part, *place: jax.lax.dynamic_update_slice(matrix, part, (*[0] * len(batch), *place))
+        projected = put(state.projected, column, before, at)
+        projected = put(projected, _turn(column), at, before)
         state = state._replace(
-            basis=basis, projected=projected, newest=newest,
+            basis=basis, present=present, projected=projected, newest=newest,
             step=state.step + 1, n_products=state.n_products + 1,
         )  # fmt: skip
         due = (state.n_products >= first) & ((capacity - state.step) % every == 0)
@@ -320,7 +331,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         """Solve the projected problem; a restart needs its solution too, and comes after a look."""
         # Directions not built, or not there, must not outrank negative eigenvalues: push them below the spectrum.
         low = -10 * jnp.abs(state.projected).max((-1, -2), keepdims=True)
-        absent = ~(state.basis != 0).any(-1, keepdims=True)
+        absent = ~state.present[..., None]
         identity = jnp.broadcast_to(jnp.eye(columns, dtype=dtype), state.projected.shape)
         values, ritz = eigh(state.projected + jnp.where(absent, low, 0.0) * identity, live)
         values, ritz = values[..., ::-1][..., :n_kept], _turn(ritz[..., ::-1][..., :n_kept])
@@ -343,7 +354,8 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         identity = jnp.broadcast_to(jnp.eye(n_kept, dtype=dtype), (*batch, n_kept, n_kept))
         diagonal = identity * state.values[..., None, :]
         projected = jnp.zeros_like(state.projected).at[..., :n_kept, :n_kept].set(diagonal)
-        return state._replace(basis=basis, projected=projected, step=jnp.full_like(state.step, keep))
+        step = jnp.full_like(state.step, keep)
+        return state._replace(basis=basis, present=_built(basis), projected=projected, step=step)
 
     def keep_going(state: Krylov):
         return ~state.done & (state.n_products < _MAX_PRODUCTS)
@@ -358,6 +370,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         block = block.at[..., 0].set(scale * m1 * jnp.sqrt(jnp.asarray(n_words, dtype)))
         return Krylov(
             basis=jnp.zeros((*batch, columns, n_words), dtype),
+            present=jnp.zeros((*batch, columns), bool),
             projected=jnp.zeros((*batch, columns, columns), dtype),
             newest=orthonormalise_rows(_turn(jnp.where(scale[..., None] > 0, block, 0.0))),
             values=jnp.zeros((*batch, n_kept), dtype),
@@ -376,6 +389,10 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         return Eigenpairs(state.values[..., :rank], vectors, state.residuals, state.values[..., rank], state.n_products)
 
     return KrylovSteps(start, keep_going, absorb, pairs)
+
+
+def _built(vectors):
+    return (vectors != 0).any(-1)
 
 
 def _turn(matrix):
