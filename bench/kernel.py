@@ -117,7 +117,9 @@ def _contenders(n_docs: int, length: int, n_words: int, columns: int, extra: boo
     def in_loop(times, matrix, block):
         def step(_, state):  # each product waits for the one before it
             block, found = state
-            return block.at[0, 0].add(1e-30 * found[0, 0]), times(matrix, block)
+            # Written before it is read, the block stays in place: read before, it would be copied for every product.
+            block = block.at[0, 0].add(1e-30 * found[0, 0])
+            return block, times(matrix, block)
 
         shape = jax.eval_shape(times, matrix, block)
         return jax.lax.fori_loop(0, PRODUCTS, step, (block, jnp.zeros(shape.shape, shape.dtype)))[1]
