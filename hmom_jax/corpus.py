@@ -14,8 +14,9 @@ from jaxtyping import Array, Float, Int, PyTree
 from hmom_jax.errors import InputError, check_nonnegative
 from hmom_jax.pytree import pytree
 from hmom_jax.rows import Rows, geometric, take_rows
-from hmom_jax.sparse import fold_rows, n_stacks_for
+from hmom_jax.sparse import fold_rows
 from hmom_jax.sparse_rules import transposable_product
+from hmom_jax.stacks import fold_columns
 
 
 @pytree
@@ -309,40 +310,13 @@ class Corpus:
 
     def _fold_words(self, data: np.ndarray) -> Rows:
         """Lay out values at the places of the counts, by word; of many documents, part by part."""
-        capacity, padded = geometric(self.nnz), geometric(self.n_docs)
-        stacks = n_stacks_for(padded, self.n_words, capacity)
-        step = -(-padded // stacks)
-        indptr, indices, data = _by_columns(with_data(self.counts, data), stacks, step)
-        return fold_rows(
-            indptr, indices, data,
-            capacity=capacity, longest=step, dtype=data.dtype, table=padded, snug=True, stacks=stacks,
-        )  # fmt: skip
+        counts = with_data(self.counts, data)
+        return fold_columns(counts, n_table=geometric(self.n_docs), capacity=geometric(self.nnz))
 
     def pad(self, values: np.ndarray) -> np.ndarray:
         """Extend a vector or table over documents with zeros to the padded number of documents."""
         missing = self.by_doc.n_rows - len(values)
         return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
-
-
-def _by_columns(counts: sp.csr_array, stacks: int, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the columns of every ``step`` rows, one stack after the other, as (indptr, row numbers, values)."""
-    if stacks == 1:
-        csc = counts.tocsc()
-        return csc.indptr, csc.indices, csc.data
-    # Into arrays made once: a list of parts would leave holes in memory as large as all of them.
-    rows, values = np.empty(counts.nnz, np.int32), np.empty(counts.nnz, counts.dtype)
-    indptr = np.zeros(stacks * counts.shape[1] + 1, np.int64)
-    for stack in range(stacks):
-        ends = counts.indptr[stack * step : (stack + 1) * step + 1]
-        if len(ends) < 2:  # the last stacks of a padded corpus may have no documents
-            indptr[stack * counts.shape[1] + 1 :] = counts.nnz
-            break
-        here = slice(ends[0], ends[-1])
-        shape = (len(ends) - 1, counts.shape[1])
-        part = sp.csr_array((counts.data[here], counts.indices[here], ends - ends[0]), shape=shape).tocsc()
-        rows[here], values[here] = part.indices + stack * step, part.data
-        indptr[stack * counts.shape[1] + 1 : (stack + 1) * counts.shape[1] + 1] = part.indptr[1:] + ends[0]
-    return indptr, rows, values
 
 
 def with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:

@@ -1,5 +1,6 @@
 """Rows of a sparse matrix as compiled code sees them: what every layout offers, and the gather that all are made of."""
 
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -20,6 +21,19 @@ class Rows:
     def times(self, table: Float[Array, "entries columns"]) -> Float[Array, "rows columns"]:
         """Multiply with a table."""
         raise NotImplementedError
+
+    def slopes(self, table: Float[Array, "entries columns"], cotangent: Float[Array, "rows columns"]):
+        """Return the inner product of cotangent row and table row at every entry, in the places of the counts.
+
+        That is the derivative, in the counts, of the inner product of the cotangent and the product with the table.
+        """
+        return jax.tree.map(lambda index, row: slopes(index, row, table, cotangent), self.index, self.row)
+
+
+def slopes(index, row, table, cotangent):
+    """Return the inner product of cotangent row and table row at every entry of an array of pieces."""
+    entries = take_rows(table, index)
+    return (to_entries(take_rows(cotangent, row), entries) * entries).sum(-1)
 
 
 def to_entries(by_piece, entries):

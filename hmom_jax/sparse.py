@@ -37,12 +37,10 @@ _COLUMNS_CPU = 32
 _VECTOR_CPU = 8
 # Entries of an average row from which on it has no head: heads are a second way through the table.
 _LONG = 32
+# Pieces up to which a level is not worth a branch of its own.
+_SMALL = 128
 # Sums that a CPU adds up at the same time.
 _CHAINS = 4
-# Table rows that one stack of rows reads: at 32 columns of single precision 8 MiB, a share of a CPU's last cache. And
-# how many entries a row must then have in each stack on average, for its sums not to cost more than they save.
-_TABLE_CPU = 1 << 16
-_LEAST_PER_ROW = 16
 
 
 @pytree
@@ -67,9 +65,6 @@ class FoldedRows(Rows):
         Number of rows, padding included.
     columns
         Columns of the table that are taken at a time; 0 for all.
-    stacks
-        How often the rows stand one below the other, each time with the entries of another part of the table; the sums
-        of all are added. With a table much larger than the cache, one part after the other stays in it.
     n_heads
         How many pieces are heads: as many as rows, or none.
     """
@@ -81,27 +76,17 @@ class FoldedRows(Rows):
     final: Int[Array, " rows"] | np.ndarray | None
     n_rows: int = field(metadata={"static": True})
     columns: int = field(default=0, metadata={"static": True})
-    stacks: int = field(default=1, metadata={"static": True})
     n_heads: int = field(default=0, metadata={"static": True})
 
     def times(self, table):
         """Multiply with a table; see :func:`product`."""
-        n_columns = table.shape[1]
-        if n_columns == 1 or not self.columns:
-            return _all_columns(self, table)
-        n_groups = 1 if n_columns <= 2 * self.columns else -(-n_columns // self.columns)
-        width = -(-n_columns // (n_groups * _VECTOR_CPU)) * _VECTOR_CPU
-        table = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
-        if n_groups == 1:
-            return _all_columns(self, table)[:, :n_columns]
-        groups = table.reshape(-1, n_groups, width).swapaxes(0, 1)
-        found = jax.lax.map(lambda group: _all_columns(self, group), groups)
-        return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
+        return multiply(self, table)
 
 
 def fold_rows(
     indptr, index, count, *,
-    capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False, stacks: int = 1,
+    capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False,
+    sizes: tuple[int, ...] | None = None,
 ) -> Rows:  # fmt: skip
     """Lay out compressed sparse rows (host side), for an accelerator in buckets.
 
@@ -120,28 +105,23 @@ def fold_rows(
     snug
         Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
         than the bounds ask for. Not for rows that are laid out anew with every partition.
-    stacks
-        The rows are that many stacks of the same rows, whose sums belong together (on a CPU alone).
+    sizes
+        What :func:`level_sizes` says of these rows or of others that are to have the same shape (on a CPU alone).
     """
-    if _wants_buckets():
+    if wants_buckets():
         return bucket_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype, snug=snug)
     n_rows = len(indptr) - 1
-    width = _width(capacity, n_rows)
     lengths = row_lengths(indptr, capacity=capacity, longest=longest)
-    # Stacks have large tables, and no heads.
-    head, n_heads = (width, n_rows) if stacks == 1 and capacity < _LONG * n_rows else (0, 0)
-    pieces = -(-np.maximum(lengths - head, 0) // width)
+    if sizes is None:
+        sizes = level_sizes(lengths, capacity=capacity, longest=longest, snug=snug)
+    width, n_heads = _cut(capacity, n_rows)
+    head = width if n_heads else 0
+    pieces = _n_pieces(lengths, width, head)
     start = np.cumsum(pieces) - pieces
 
-    n_pieces = n_rows
-    if longest > head:
-        n_pieces += capacity // width  # enough: a row with p pieces has more than p - 1 times the width
-        if snug:
-            n_pieces = min(n_pieces, geometric(n_heads + int(pieces.sum()), per_octave=8))
-        n_pieces += 1  # the last of every level stays empty: it sums to zero
-    _check_pieces(n_pieces)
-    level_index = _zeros(n_pieces * width, _index_type(table))
-    level_count = _zeros(n_pieces * width, dtype)
+    n_pieces = n_heads + sizes[0]
+    level_index = aligned_zeros(n_pieces * width, _index_type(table))
+    level_count = aligned_zeros(n_pieces * width, dtype)
     ends = np.append(start, pieces.sum())
     in_last = lengths - head - (pieces - 1) * width
     for first, last in pairwise(chunks_of_rows(indptr)):
@@ -161,42 +141,62 @@ def fold_rows(
             level.view(windows.dtype)[rest] = windows[places]
             level = level.reshape(-1, width)
             level[at] = np.where(inside, level[at], 0)
-    row = _zeros(n_pieces, np.int32)
-    number = np.arange(n_rows, dtype=np.int32) % (n_rows // stacks)
-    if n_heads:
-        row[:n_heads] = number
-    row[n_heads : n_heads + pieces.sum()] = np.repeat(number, pieces)
+    row = aligned_zeros(n_pieces, np.int32)
+    row[:n_heads] = np.arange(n_heads)
+    row[n_heads : n_heads + pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
 
     folds = []
-    active, size, reach, base = np.flatnonzero(pieces), n_pieces - n_heads, width, 0
+    active, base = np.flatnonzero(pieces), 0
     start, pieces = start[active], pieces[active]
-    final = np.full(n_rows, size - 1, np.int32) if size else None
-    while size:
+    final = np.full(n_rows, sizes[0] - 1, np.int32) if sizes[0] else None
+    for size, above in zip(sizes, (*sizes[1:], 0), strict=True):
         done = pieces == 1
-        final[active[done]] = base + start[done]
-        if reach >= longest - head:
-            break
-        active, start, pieces, empty = active[~done], start[~done], pieces[~done], size - 1
+        if size:
+            final[active[done]] = base + start[done]
+        if above:
+            active, start, pieces = active[~done], start[~done], pieces[~done]
+            which, start, pieces = fold_runs(start, pieces, lanes=_FOLD, size=above, empty=size - 1)
+            folds.append(which)
         base += size
-        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
-        if snug:  # of Zipf's words most are short: the bound is up to six times too large
-            size = min(size, geometric(max(int((-(-pieces // _FOLD)).sum()), 64), per_octave=1))
-        size += 1
-        which, start, pieces = fold_runs(start, pieces, lanes=_FOLD, size=size, empty=empty)
-        folds.append(which)
-        reach *= _FOLD
-    _check_pieces(base + size)
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
         count=level_count.reshape(n_pieces, width),
         row=row,
         folds=tuple(folds),
         final=final,
-        n_rows=n_rows // stacks,
+        n_rows=n_rows,
         columns=_COLUMNS_CPU,
-        stacks=stacks,
         n_heads=n_heads,
     )
+
+
+def level_sizes(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool) -> tuple[int, ...]:
+    """Return how many pieces each level has for rows of such lengths, heads not counted; bounds as in `fold_rows`."""
+    n_rows = len(lengths)
+    width, n_heads = _cut(capacity, n_rows)
+    head = width if n_heads else 0
+    if longest <= head:
+        _check_pieces(n_heads)
+        return (0,)
+    pieces = _n_pieces(lengths, width, head)
+    size = n_rows - n_heads + capacity // width  # enough: a row with p pieces has more than p - 1 times the width
+    if snug:
+        size = min(size, geometric(n_heads + int(pieces.sum()), per_octave=8) - n_heads)
+    sizes = [size + 1]  # the last of every level stays empty: it sums to zero
+    reach = width
+    while reach < longest - head:
+        pieces = -(-pieces[pieces > 1] // _FOLD)
+        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
+        if snug:  # of Zipf's words most are short: the bound is up to six times too large
+            size = min(size, geometric(max(int(pieces.sum()), 64), per_octave=1))
+        sizes.append(size + 1)
+        reach *= _FOLD
+    _check_pieces(n_heads + sum(sizes))
+    return tuple(sizes)
+
+
+def _n_pieces(lengths, width: int, head: int) -> np.ndarray:
+    return -(-np.maximum(lengths - head, 0) // width)
 
 
 def _index_type(table: int | None):
@@ -209,6 +209,11 @@ def _check_pieces(n_pieces: int) -> None:
         raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
 
 
+def _cut(capacity: int, n_rows: int) -> tuple[int, int]:
+    """Choose the width of pieces, and how many of them are heads."""
+    return _width(capacity, n_rows), n_rows if capacity < _LONG * n_rows else 0
+
+
 def _width(capacity: int, n_rows: int) -> int:
     """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad.
 
@@ -217,7 +222,7 @@ def _width(capacity: int, n_rows: int) -> int:
     return 16 if capacity >= 20 * n_rows else 12 if capacity >= 7 * n_rows else 8
 
 
-def _zeros(size: int, dtype) -> np.ndarray:
+def aligned_zeros(size: int, dtype) -> np.ndarray:
     """Return zeros that begin at a multiple of 64 bytes: JAX takes such arrays over on a CPU, and copies others."""
     dtype = np.dtype(dtype)
     raw = np.zeros(size * dtype.itemsize + 64, np.uint8)
@@ -233,22 +238,8 @@ def _windows(values, width: int, dtype) -> np.ndarray:
     return np.ndarray(len(values) + 1, item, padded, strides=padded.strides)
 
 
-def n_stacks_for(n_table: int, n_rows: int, capacity: int) -> int:
-    """Choose how many stacks of rows to make: a part of the table that fits a cache for each, while rows stay long.
-
-    Examples
-    --------
-    >>> [n_stacks_for(n, n_rows=10_000, capacity=100 * n) for n in (20_000, 200_000, 1_000_000)]
-    [1, 4, 16]
-    >>> n_stacks_for(1_000_000, n_rows=1_000_000, capacity=100_000_000)  # a hundred entries a row: few for each stack
-    6
-    """
-    if _wants_buckets():
-        return 1
-    return max(1, min(-(-n_table // _TABLE_CPU), capacity // (_LEAST_PER_ROW * n_rows)))
-
-
-def _wants_buckets() -> bool:
+def wants_buckets() -> bool:
+    """Say whether the device is an accelerator, which has a layout of its own."""
     return jax.default_backend() != "cpu"
 
 
@@ -291,39 +282,66 @@ def product(
     return rows.times(jnp.asarray(table))
 
 
-def _all_columns(rows: FoldedRows, table):
+def multiply(rows: Rows, table, part: Int[Array, ""] | None = None):
+    """Multiply with a table; ``part`` is which of several layouts along a leading axis to take."""
+    n_columns = table.shape[1]
+    if n_columns == 1 or not rows.columns:
+        return _all_columns(rows, table, part)
+    n_groups = 1 if n_columns <= 2 * rows.columns else -(-n_columns // rows.columns)
+    width = -(-n_columns // (n_groups * _VECTOR_CPU)) * _VECTOR_CPU
+    table = jnp.pad(table, [(0, 0), (0, n_groups * width - n_columns)])
+    if n_groups == 1:
+        return _all_columns(rows, table, part)[:, :n_columns]
+    groups = table.reshape(-1, n_groups, width).swapaxes(0, 1)
+    found = jax.lax.map(lambda group: _all_columns(rows, group, part), groups)
+    return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
+
+
+def _all_columns(rows: Rows, table, part):
     """Multiply all columns at once."""
-    entries = jnp.asarray(rows.index), jnp.asarray(rows.count), table
+    entries = jnp.asarray(rows.index), jnp.asarray(rows.count), table, part
     dtype = jnp.result_type(rows.count, table)
     sums = lambda size: jax.ShapeDtypeStruct((size, table.shape[1]), dtype)
 
     levels = []
     if rows.final is not None:
         rest = partial(_sum_entries, pieces=slice(rows.n_heads, None))
-        levels.append(_apart(rows, rest, sums(len(rows.index) - rows.n_heads), *entries))
-    for fold in map(jnp.asarray, rows.folds):
-        levels.append(_apart(rows, _sum_pieces, sums(len(fold)), fold, levels[-1]))
+        levels.append(_apart(rows, rest, sums(rows.index.shape[-2] - rows.n_heads), *entries))
+    # Without heads, the last levels are summed where they are gathered.
+    n_apart = len(rows.folds) if rows.n_heads else sum(fold.shape[-2] > _SMALL for fold in rows.folds)
+    for fold in map(jnp.asarray, rows.folds[:n_apart]):
+        levels.append(_apart(rows, _sum_pieces, sums(fold.shape[-2]), fold, levels[-1], part))
 
-    def last(levels):
-        return take_rows(jnp.concatenate(levels) if len(levels) > 1 else levels[0], rows.final)
+    def last(levels, folds, final, part):
+        for fold in folds:
+            levels = [*levels, _sum_pieces(jnp.asarray(fold), levels[-1], part)]
+        return take_rows(_join(levels), _part_of(final, part))
 
-    def complete(levels, *entries):
+    def complete(levels, final, *entries):
         found = _sum_entries(*entries, pieces=slice(rows.n_heads))
-        return found + last(levels) if levels else found
+        return found + take_rows(levels[0], _part_of(final, part)) if levels else found
 
     if rows.n_heads:
-        return _apart(rows, complete, sums(rows.n_rows), levels, *entries)
-    found = _apart(rows, last, sums(len(rows.final)), levels)
-    return found if rows.stacks == 1 else found.reshape(rows.stacks, rows.n_rows, -1).sum(0)
+        levels = levels and [_join(levels)]
+        return _apart(rows, complete, sums(rows.n_rows), levels, rows.final, *entries)
+    return _apart(rows, last, sums(rows.n_rows), levels, rows.folds[n_apart:], rows.final, part)
 
 
-def _sum_entries(index, count, table, pieces):
-    lanes = zip(_lanes(index[pieces]), _lanes(count[pieces]), strict=True)
-    return _add_up([_one_entry(*lane, table) for lane in lanes])
+def _join(levels):
+    return jnp.concatenate(levels) if len(levels) > 1 else levels[0]
 
 
-def _sum_pieces(fold, below):
-    return _add_up([_one_piece(lane, below) for lane in _lanes(fold)])
+def _part_of(array, part):
+    return array if part is None else jax.lax.dynamic_index_in_dim(jnp.asarray(array), part, keepdims=False)
+
+
+def _sum_entries(index, count, table, part, pieces):
+    lanes = [_lanes(array, part, pieces) for array in (index, count)]
+    return _add_up([_one_entry(*lane, table) for lane in zip(*lanes, strict=True)])
+
+
+def _sum_pieces(fold, below, part):
+    return _add_up([_one_piece(lane, below) for lane in _lanes(fold, part, slice(None))])
 
 
 def _add_up(terms):
@@ -332,8 +350,13 @@ def _add_up(terms):
     return sum(sum(terms[chain::chains]) for chain in range(chains))
 
 
-def _lanes(array):
-    return jax.lax.split(array, [1] * array.shape[1], axis=1)
+def _lanes(array, part, pieces):
+    """Return the entries of some pieces, lane by lane; those of a part each by itself, as all at once are copied."""
+    if part is None:
+        return jax.lax.split(array[pieces], [1] * array.shape[1], axis=1)
+    first, last, _ = pieces.indices(array.shape[1])
+    take = lambda lane: jax.lax.dynamic_slice(array, (part, first, lane), (1, last - first, 1))[0]
+    return [take(lane) for lane in range(array.shape[2])]
 
 
 # What every lane does, traced once for all of them.
@@ -347,7 +370,7 @@ def _one_piece(fold, below):
     return take_rows(below, fold[:, 0])
 
 
-def _apart(rows: FoldedRows, function, shape, *arguments):
+def _apart(rows: Rows, function, shape, *arguments):
     """Compute a level by itself on a CPU.
 
     XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that
@@ -356,5 +379,5 @@ def _apart(rows: FoldedRows, function, shape, *arguments):
     """
     if not rows.columns:
         return function(*arguments)
-    always = jnp.asarray(rows.row)[0] >= 0  # the compiler does not know
+    always = jnp.asarray(rows.row).ravel()[0] >= 0  # the compiler does not know
     return jax.lax.cond(always, function, lambda *_: jnp.zeros(shape.shape, shape.dtype), *arguments)

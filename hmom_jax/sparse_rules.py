@@ -15,7 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from hmom_jax.rows import Rows, take_rows, to_entries
+from hmom_jax.rows import Rows
 from hmom_jax.sparse import product
 
 
@@ -89,21 +89,11 @@ def _transpose(cotangent, *leaves, tree, n_rows):
                 here[place] = jnp.zeros(leaves[place].aval.shape, leaves[place].aval.dtype)
                 found[place] = here[place]
         rows, _, table = jax.tree.unflatten(tree, here)
-        for place, slope in zip(ours, jax.tree.leaves(_at_entries(rows, table, cotangent)), strict=True):
+        slopes = rows.slopes(jnp.asarray(table), jnp.asarray(cotangent))
+        for place, slope in zip(ours, jax.tree.leaves(slopes), strict=True):
             if ad.is_undefined_primal(leaves[place]):
                 found[place] = slope
     return found
-
-
-def _at_entries(rows: Rows, table, cotangent):
-    """Return the inner product of cotangent row and table row at every entry of the layout."""
-    cotangent, table = jnp.asarray(cotangent), jnp.asarray(table)
-
-    def slopes(index, row):
-        entries = take_rows(table, index)
-        return (to_entries(take_rows(cotangent, row), entries) * entries).sum(-1)
-
-    return jax.tree.map(slopes, rows.index, rows.row)
 
 
 def _batch(leaves, axes, *, tree, n_rows):

@@ -51,7 +51,7 @@ def platforms(request, monkeypatch):
     from hmom_jax import sparse  # not above: types are checked in what is imported after pytest's start
 
     buckets = request.param == "buckets"
-    monkeypatch.setattr(sparse, "_wants_buckets", lambda: buckets)
+    monkeypatch.setattr(sparse, "wants_buckets", lambda: buckets)
     return ("cuda", "tpu") if buckets else ("cpu", "cuda", "tpu")
 
 

@@ -101,7 +101,7 @@ def test_derivatives_through_buckets(x64, widths, monkeypatch):
 
     slopes = []
     for buckets in (False, True):
-        monkeypatch.setattr(sparse, "_wants_buckets", lambda buckets=buckets: buckets)
+        monkeypatch.setattr(sparse, "wants_buckets", lambda buckets=buckets: buckets)
         corpus = hm.Corpus.from_counts(matrix)
         assert isinstance(corpus.arrays.by_doc, layout.BucketRows) == buckets
         assert corpus.places is not None
@@ -116,7 +116,7 @@ def test_derivatives_through_buckets(x64, widths, monkeypatch):
 def test_a_tree_is_the_same_in_buckets(options, monkeypatch):
     counts = hm.datasets.hierarchical_topics(0).counts
     labels = hm.grow_tree(hm.Corpus.from_counts(counts), **options).labels()
-    monkeypatch.setattr(sparse, "_wants_buckets", lambda: True)
+    monkeypatch.setattr(sparse, "wants_buckets", lambda: True)
     monkeypatch.setattr(layout, "_WIDTHS", (8, 16))
     monkeypatch.setattr(layout, "_SHARE", np.inf)
     corpus = hm.Corpus.from_counts(counts)

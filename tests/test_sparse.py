@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hmom_jax as hm
 from hmom_jax import rows as host
 from hmom_jax import sparse
 from hmom_jax.rows import geometric
@@ -147,34 +146,6 @@ def test_derivative_of_the_product_is_the_transposed_product(x64, heads):
     table, image = rng.normal(size=(700, 2)), rng.normal(size=(40, 2))
     _, pull_back = jax.vjp(lambda table: product(rows, table), table)
     np.testing.assert_allclose(pull_back(jnp.asarray(image))[0], matrix.T @ image, atol=1e-11)
-
-
-@pytest.mark.parametrize("n_docs", [40, 64, 65, 200])  # fewer than a part, a part, one more, parts without documents
-def test_words_of_many_documents_are_summed_part_by_part(dtype, n_docs, monkeypatch):
-    rng = np.random.default_rng(n_docs)
-    counts = rng.poisson(0.5, (n_docs, 30)).astype(dtype)
-    weights = rng.normal(size=(geometric(n_docs), 5)).astype(dtype)
-    total = lambda corpus, data: hm.put_counts(corpus.arrays, corpus.places, data).length @ weights[:, 0]
-    whole = hm.Corpus.from_counts(counts)
-    expected = jax.grad(lambda data: total(whole, data))(whole.counts.data)
-    monkeypatch.setattr(sparse, "_TABLE_CPU", 64)
-    monkeypatch.setattr(sparse, "_LEAST_PER_ROW", 1)
-    corpus = hm.Corpus.from_counts(counts)
-    assert corpus.arrays.by_word.stacks == -(-geometric(n_docs) // 64)
-    assert corpus.arrays.by_word.n_rows == 30
-    found = product(corpus.arrays.by_word, weights)
-    np.testing.assert_allclose(found, counts.T @ weights[:n_docs], atol=tolerance(dtype, 1e-4, 1e-12))
-    np.testing.assert_allclose(jax.grad(lambda data: total(corpus, data))(corpus.counts.data), expected, rtol=1e-6)
-
-
-def test_a_tree_is_the_same_part_by_part(monkeypatch):
-    data = hm.datasets.hierarchical_topics(seed=0)
-    whole = hm.grow_tree(hm.Corpus.from_counts(data.counts), n_leaves=8).labels()
-    monkeypatch.setattr(sparse, "_TABLE_CPU", 128)
-    monkeypatch.setattr(sparse, "_LEAST_PER_ROW", 1)
-    corpus = hm.Corpus.from_counts(data.counts)
-    assert corpus.arrays.by_word.stacks > 1
-    np.testing.assert_array_equal(hm.grow_tree(corpus, n_leaves=8).labels(), whole)
 
 
 @given(size=st.integers(1, 10**9))
