@@ -13,7 +13,7 @@ class Rows:
 
     Layouts for one device have the fields ``index`` and ``count``, the table row and value of each entry, cut into
     pieces along their first axis (padding has count 0), and ``row``, the matrix row that each piece belongs to, for
-    offsets into a table of several nodes: arrays, or a tuple of arrays for each.
+    offsets into a table of several nodes: arrays, or a tuple of arrays for each. Layouts in parts have an axis before.
     """
 
     n_rows: int

@@ -7,7 +7,8 @@ Those of a row are folded, eight at a time, until one sum is left. Where rows ar
 result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
 and a *capacity* for entries, or comes from a grid of few sizes, so that two corpora of like size share one compilation.
 
-Accelerators have a layout of their own, :mod:`~hmom_jax.buckets`.
+Of tables much larger than a cache a part is read at a time, :mod:`~hmom_jax.stacks`. Accelerators have a layout of
+their own, :mod:`~hmom_jax.buckets`.
 
 Built on the host with NumPy; :func:`product` is what compiled code calls.
 """
@@ -175,7 +176,7 @@ def level_sizes(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool)
     n_rows = len(lengths)
     width, n_heads = _cut(capacity, n_rows)
     head = width if n_heads else 0
-    if longest <= head:
+    if n_heads and longest <= head:
         _check_pieces(n_heads)
         return (0,)
     pieces = _n_pieces(lengths, width, head)
@@ -307,7 +308,7 @@ def _all_columns(rows: Rows, table, part):
     if rows.final is not None:
         rest = partial(_sum_entries, pieces=slice(rows.n_heads, None))
         levels.append(_apart(rows, rest, sums(rows.index.shape[-2] - rows.n_heads), *entries))
-    # Without heads, the last levels are summed where they are gathered.
+    # Without heads, the last levels, which are the smallest, are summed where they are gathered.
     n_apart = len(rows.folds) if rows.n_heads else sum(fold.shape[-2] > _SMALL for fold in rows.folds)
     for fold in map(jnp.asarray, rows.folds[:n_apart]):
         levels.append(_apart(rows, _sum_pieces, sums(fold.shape[-2]), fold, levels[-1], part))
@@ -319,7 +320,7 @@ def _all_columns(rows: Rows, table, part):
 
     def complete(levels, final, *entries):
         found = _sum_entries(*entries, pieces=slice(rows.n_heads))
-        return found + take_rows(levels[0], _part_of(final, part)) if levels else found
+        return found + take_rows(levels[0], _part_of(final, entries[-1])) if levels else found
 
     if rows.n_heads:
         levels = levels and [_join(levels)]

@@ -3,9 +3,10 @@ r"""Sparse rows whose table is much larger than a CPU's cache, multiplied a part
 The table is cut into parts of equal size, and the entries that read from a part are folded by themselves
 (:mod:`~hmom_jax.sparse`): rows stand one below the other, once for each part. A loop over the parts adds up their
 products. Each reads from a part that stays in the cache, as do its sums of pieces; indices are those within the part,
-small enough for two bytes.
+as a rule small enough for two bytes.
 
-Documents are what there are most of, so this is the layout by word of a large corpus.
+Documents are what there are most of, so this is the layout by word of a large corpus. Corpora share a compilation where
+they have as many parts of the same size.
 """
 
 from collections.abc import Iterator
@@ -26,14 +27,15 @@ from hmom_jax.sparse import aligned_zeros, fold_rows, level_sizes, multiply
 # average, for its sums not to cost more than the cache saves.
 _PART = 1 << 15
 _LEAST_PER_ROW = 16
-# All parts have the shape of the largest. There are none where that has more entries than this, in means of all.
-_UNEVEN = 1.25
+# All parts have the shape of the largest. There are none where that has more entries than this, in means of all: it
+# would take too much memory, though less time than a table that is not cut.
+_UNEVEN = 2.0
 
 
 @pytree
 @dataclass(frozen=True)
 class StackedRows(Rows):
-    """The layouts of all parts, of one shape, along a leading axis.
+    """The layouts of all parts, of one shape, along a leading axis; :func:`~hmom_jax.sparse.shift` is not for them.
 
     Attributes
     ----------
@@ -57,16 +59,16 @@ class StackedRows(Rows):
 
     def times(self, table):
         """Multiply with a table; see :func:`~hmom_jax.sparse.product`."""
-        add = lambda number, total: total + multiply(self, self._cut(table, number), number)
+        add = lambda number, total: total + multiply(self, self._table_part(table, number), number)
         dtype = jnp.result_type(self.count, table)
         return jax.lax.fori_loop(0, len(self.index), add, jnp.zeros((self.n_rows, table.shape[1]), dtype))
 
     def slopes(self, table, cotangent):
         """Return the derivative in each count; see :meth:`~hmom_jax.rows.Rows.slopes`."""
-        of_part = lambda part: slopes(*part[1:], self._cut(table, part[0]), cotangent)
+        of_part = lambda part: slopes(*part[1:], self._table_part(table, part[0]), cotangent)
         return jax.lax.map(of_part, (jnp.arange(len(self.index)), jnp.asarray(self.index), jnp.asarray(self.row)))
 
-    def _cut(self, table, number):
+    def _table_part(self, table, number):
         """Return a part of the table; a last one that would reach beyond its end begins earlier."""
         return jax.lax.dynamic_slice_in_dim(table, number * self.step, self.step)
 
@@ -93,8 +95,8 @@ def fold_columns(counts: sp.csr_array, *, n_table: int, capacity: int) -> Rows:
     )  # fmt: skip
 
 
-def n_parts_for(n_table: int, n_rows: int, capacity: int) -> int:
-    """Choose how many parts to make of a table: such that each fits a cache, while rows stay long.
+def n_parts_for(n_docs: int, n_rows: int, capacity: int) -> int:
+    """Choose how many parts to make of a table over documents: such that each fits a cache, while rows stay long.
 
     Examples
     --------
@@ -105,11 +107,11 @@ def n_parts_for(n_table: int, n_rows: int, capacity: int) -> int:
     """
     if sparse.wants_buckets():
         return 1
-    return max(1, min(-(-n_table // _PART), capacity // (_LEAST_PER_ROW * n_rows)))
+    return max(1, min(-(-n_docs // _PART), capacity // (_LEAST_PER_ROW * n_rows)))
 
 
 def _parts(counts: sp.csr_array, step: int) -> Iterator[sp.csr_array]:
-    """Return every ``step`` rows of a matrix, nothing copied."""
+    """Return every ``step`` rows of a matrix, the entries not copied."""
     for first in range(0, counts.shape[0], step):
         ends = counts.indptr[first : first + step + 1]
         here = slice(ends[0], ends[-1])

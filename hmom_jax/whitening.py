@@ -39,7 +39,7 @@ class Whitening(NamedTuple):
     eigenvalues
         The algebraically largest, in descending order.
     residual
-        Largest $\|A u - \theta u\| / \theta$ over kept pairs.
+        Largest $\|A u - \theta u\| / \theta$ over kept pairs, as far as products are exact.
     converged
         Whether the residual is below the tolerance.
     void
@@ -243,7 +243,7 @@ class Krylov(NamedTuple):
     """
 
     basis: Float[Array, "*nodes vectors n_words"]  # orthonormal, zero where not yet built
-    present: Bool[Array, "*nodes vectors"]  # not zero
+    present: Bool[Array, "*nodes vectors"]  # which vectors of the basis are built
     projected: Float[Array, "*nodes vectors vectors"]  # the second moment in that basis
     newest: Float[Array, "*nodes width n_words"]  # the newest block, to be multiplied next
     values: Float[Array, "*nodes kept"]
@@ -283,8 +283,8 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
     def project(basis, recent, image):
         """Return the image among recent blocks, an orthonormal basis of what is left (or zeros), and the image there.
 
-        Beside what is left, the image of a block lies in that block and the one before, but for rounding: the rest of
-        the space is looked at once.
+        Beside what is left, the image of a block lies in that block and the one before, but for rounding: out of the
+        rest of the space it is taken once, as a rule.
         """
         column = matmul(recent, image)
         small = jnp.sqrt(jnp.finfo(dtype).eps)
@@ -313,7 +313,7 @@ def krylov_steps(scale, m1, key, tol, rank) -> KrylovSteps:
         at = state.step * width
         basis = jax.lax.dynamic_update_slice_in_dim(state.basis, state.newest, at, axis=-2)
         present = jax.lax.dynamic_update_slice_in_dim(state.present, _built(state.newest), at, axis=-1)
-        # What a restart keeps of several blocks has images beside the first new one, not the last two alone.
+        # Where a restart keeps several blocks, the image of the first new one has parts in all of them.
         before, near = (jnp.maximum(at - width, 0), 2 * width) if keep == 1 else (0, columns)
         recent = jax.lax.dynamic_slice_in_dim(basis, before, near, axis=-2)
         column, newest, rest = over_nodes(project, basis, recent, image, live=live)

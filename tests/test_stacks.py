@@ -20,8 +20,8 @@ def cut_into(monkeypatch, size: int) -> None:
 
 
 @pytest.mark.parametrize("heads", [False, True])
-@pytest.mark.parametrize("columns", [1, 3, 8, 20, 80])
-@pytest.mark.parametrize("n_docs", [65, 129, 200, 1000])  # the last part begins earlier, or has few documents
+@pytest.mark.parametrize("columns", [1, 3, 80])
+@pytest.mark.parametrize("n_docs", [65, 1000])  # the last part begins earlier, or has few documents
 def test_products_are_those_of_the_whole(n_docs, columns, heads, monkeypatch, dtype):
     cut_into(monkeypatch, 64)
     monkeypatch.setattr(sparse, "_LONG", 10**6 if heads else 0)
@@ -52,6 +52,15 @@ def test_parts_of_unlike_size_are_not_made(monkeypatch):
     rows = fold_columns(counts, n_table=448, capacity=geometric(counts.nnz))
     assert isinstance(rows, FoldedRows)
     np.testing.assert_array_equal(product(rows, np.ones((448, 1), np.float32))[:, 0], counts.sum(axis=0))
+
+
+def test_documents_in_order_of_length_are_cut(monkeypatch):
+    cut_into(monkeypatch, 64)
+    lengths = np.linspace(10, 40, 300).astype(int)
+    counts = sp.csr_array((np.arange(40) < lengths[:, None]).astype(np.float32))
+    rows = fold_columns(counts, n_table=320, capacity=geometric(counts.nnz))
+    assert isinstance(rows, StackedRows)
+    np.testing.assert_array_equal(product(rows, np.ones((320, 1), np.float32))[:, 0], counts.sum(axis=0))
 
 
 def test_accelerators_have_no_parts(monkeypatch):
