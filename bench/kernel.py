@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 LENGTHS, WORDS, COLUMNS = (10, 50, 200), (3_000, 100_000), (1, 8, 32, 64)
 PRODUCTS = 8  # of a call
+TICKS = (0.2, 0.4, 0.6, 1, 1.5)  # of the plot
 SLOW = ("BCOO", "segment_sum")  # several times slower: fewer calls
 OURS, SCIPY = "ours", ("SciPy csr", "SciPy csc")
 
@@ -301,13 +302,13 @@ def report(rows: list[dict], bandwidth: dict) -> str:
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draw the ratio to SciPy's better layout, one panel per side and vocabulary."""
+    """Draw the ratio to SciPy's better layout, one panel per side and vocabulary; a line at the target of 1.1."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, sharey=True, layout="constrained")
     for axis, (side, n_words) in zip(axes.flat, [(s, w) for s in ("document", "word") for w in WORDS], strict=True):
         for length, colour in zip(LENGTHS, ("#2166ac", "#b2182b", "#1b7837"), strict=True):
             here = [r for r in rows if (r["side"], r["n_words"], r["length"]) == (side, n_words, length)]
@@ -317,13 +318,16 @@ def plot(rows: list[dict], path) -> None:
                 times = [r["seconds"][name] / b for r, b in zip(here, best, strict=True)]
                 axis.plot(columns, times, style, color=colour, marker="o", label=f"{length} per document, {name}")
         axis.axhline(1.1, color="#878787", linewidth=1)
-        axis.set(title=f"by {side}, {n_words:,} words", xscale="log", yscale="log", xticks=COLUMNS)
-        axis.set_xticklabels(COLUMNS)
+        axis.set(title=f"by {side}, {n_words:,} words", xscale="log", yscale="log")
+        axis.set_xticks(COLUMNS, COLUMNS)
+        axis.set_yticks(TICKS, TICKS)
+        axis.minorticks_off()
     for axis in axes[:, 0]:
         axis.set_ylabel("time / best SciPy")
     for axis in axes[1]:
         axis.set_xlabel("columns")
-    axes[0, 0].legend(fontsize=7)
+    lines = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
