@@ -47,7 +47,7 @@ _CHAINS = 4
 @pytree
 @dataclass(frozen=True)
 class FoldedRows(Rows):
-    """Rows of a sparse matrix, cut into pieces and folded.
+    """Rows of a sparse matrix, cut into pieces and folded; with ``parts``, several such layouts along a leading axis.
 
     Heads come first among the pieces, if there are any; those that follow are the lowest level to fold.
 
@@ -70,11 +70,11 @@ class FoldedRows(Rows):
         How many pieces are heads: as many as rows, or none.
     """
 
-    index: Integer[Array, "pieces width"] | np.ndarray
-    count: Float[Array, "pieces width"] | np.ndarray
-    row: Int[Array, " pieces"] | np.ndarray
-    folds: tuple[Int[Array, "_ _"] | np.ndarray, ...]
-    final: Int[Array, " rows"] | np.ndarray | None
+    index: Integer[Array, "*parts pieces width"] | np.ndarray
+    count: Float[Array, "*parts pieces width"] | np.ndarray
+    row: Int[Array, "*parts pieces"] | np.ndarray
+    folds: tuple[Int[Array, "*parts _ _"] | np.ndarray, ...]
+    final: Int[Array, "*parts rows"] | np.ndarray | None
     n_rows: int = field(metadata={"static": True})
     columns: int = field(default=0, metadata={"static": True})
     n_heads: int = field(default=0, metadata={"static": True})
@@ -115,8 +115,7 @@ def fold_rows(
     lengths = row_lengths(indptr, capacity=capacity, longest=longest)
     if sizes is None:
         sizes = level_sizes(lengths, capacity=capacity, longest=longest, snug=snug)
-    width, n_heads = _cut(capacity, n_rows)
-    head = width if n_heads else 0
+    width, head, n_heads = _cut(capacity, n_rows)
     pieces = _n_pieces(lengths, width, head)
     start = np.cumsum(pieces) - pieces
 
@@ -174,8 +173,7 @@ def fold_rows(
 def level_sizes(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool) -> tuple[int, ...]:
     """Return how many pieces each level has for rows of such lengths, heads not counted; bounds as in `fold_rows`."""
     n_rows = len(lengths)
-    width, n_heads = _cut(capacity, n_rows)
-    head = width if n_heads else 0
+    width, head, n_heads = _cut(capacity, n_rows)
     if n_heads and longest <= head:
         _check_pieces(n_heads)
         return (0,)
@@ -210,9 +208,10 @@ def _check_pieces(n_pieces: int) -> None:
         raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
 
 
-def _cut(capacity: int, n_rows: int) -> tuple[int, int]:
-    """Choose the width of pieces, and how many of them are heads."""
-    return _width(capacity, n_rows), n_rows if capacity < _LONG * n_rows else 0
+def _cut(capacity: int, n_rows: int) -> tuple[int, int, int]:
+    """Choose the width of pieces, that of heads (0 for none), and how many of these there are."""
+    width = _width(capacity, n_rows)
+    return (width, width, n_rows) if capacity < _LONG * n_rows else (width, 0, 0)
 
 
 def _width(capacity: int, n_rows: int) -> int:
@@ -283,7 +282,7 @@ def product(
     return rows.times(jnp.asarray(table))
 
 
-def multiply(rows: Rows, table, part: Int[Array, ""] | None = None):
+def multiply(rows: FoldedRows, table, part: Int[Array, ""] | None = None):
     """Multiply with a table; ``part`` is which of several layouts along a leading axis to take."""
     n_columns = table.shape[1]
     if n_columns == 1 or not rows.columns:
@@ -298,7 +297,7 @@ def multiply(rows: Rows, table, part: Int[Array, ""] | None = None):
     return found.swapaxes(0, 1).reshape(-1, n_groups * width)[:, :n_columns]
 
 
-def _all_columns(rows: Rows, table, part):
+def _all_columns(rows: FoldedRows, table, part):
     """Multiply all columns at once."""
     entries = jnp.asarray(rows.index), jnp.asarray(rows.count), table, part
     dtype = jnp.result_type(rows.count, table)
@@ -318,13 +317,13 @@ def _all_columns(rows: Rows, table, part):
             levels = [*levels, _sum_pieces(jnp.asarray(fold), levels[-1], part)]
         return take_rows(_join(levels), _part_of(final, part))
 
-    def complete(levels, final, *entries):
+    def complete(joined, final, *entries):
         found = _sum_entries(*entries, pieces=slice(rows.n_heads))
-        return found + take_rows(levels[0], _part_of(final, entries[-1])) if levels else found
+        return found + take_rows(joined[0], _part_of(final, entries[-1])) if joined else found
 
     if rows.n_heads:
-        levels = levels and [_join(levels)]
-        return _apart(rows, complete, sums(rows.n_rows), levels, rows.final, *entries)
+        joined = [_join(levels)] if levels else []
+        return _apart(rows, complete, sums(rows.n_rows), joined, rows.final, *entries)
     return _apart(rows, last, sums(rows.n_rows), levels, rows.folds[n_apart:], rows.final, part)
 
 
@@ -371,7 +370,7 @@ def _one_piece(fold, below):
     return take_rows(below, fold[:, 0])
 
 
-def _apart(rows: Rows, function, shape, *arguments):
+def _apart(rows: FoldedRows, function, shape, *arguments):
     """Compute a level by itself on a CPU.
 
     XLA would merge it into the next one and compute each piece as often as it is read. A branch keeps it from that

@@ -16,12 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Array, Float, Int, Integer
 
 from hmom_jax import sparse
 from hmom_jax.pytree import pytree
 from hmom_jax.rows import Rows, geometric, slopes
-from hmom_jax.sparse import aligned_zeros, fold_rows, level_sizes, multiply
+from hmom_jax.sparse import FoldedRows, aligned_zeros, fold_rows, level_sizes, multiply
 
 # Rows of a part: at 32 columns of single precision 4 MiB. And how many entries a row must then have in each part on
 # average, for its sums not to cost more than the cache saves.
@@ -34,28 +33,18 @@ _UNEVEN = 2.0
 
 @pytree
 @dataclass(frozen=True)
-class StackedRows(Rows):
+class StackedRows(FoldedRows):
     """The layouts of all parts, of one shape, along a leading axis; :func:`~hmom_jax.sparse.shift` is not for them.
+
+    Indices count from where the part begins.
 
     Attributes
     ----------
-    index, count, row, folds, final
-        Those of :class:`~hmom_jax.sparse.FoldedRows` for every part; indices count from where the part begins.
-    n_rows, columns, n_heads
-        As there, the same for all parts.
     step
         Rows of the table that a part has.
     """
 
-    index: Integer[Array, "parts pieces width"] | np.ndarray
-    count: Float[Array, "parts pieces width"] | np.ndarray
-    row: Int[Array, "parts pieces"] | np.ndarray
-    folds: tuple[Int[Array, "parts _ _"] | np.ndarray, ...]
-    final: Int[Array, "parts rows"] | np.ndarray | None
-    n_rows: int = field(metadata={"static": True})
-    columns: int = field(metadata={"static": True})
-    n_heads: int = field(metadata={"static": True})
-    step: int = field(metadata={"static": True})
+    step: int = field(kw_only=True, metadata={"static": True})
 
     def times(self, table):
         """Multiply with a table; see :func:`~hmom_jax.sparse.product`."""
@@ -134,7 +123,4 @@ def _stack(
             whole = jax.tree.map(room, found)
         for leaf, values in zip(jax.tree.leaves(whole), jax.tree.leaves(found), strict=True):
             leaf[number] = values
-    return StackedRows(
-        whole.index, whole.count, whole.row, whole.folds, whole.final,
-        n_rows=whole.n_rows, columns=whole.columns, n_heads=whole.n_heads, step=longest,
-    )  # fmt: skip
+    return StackedRows(**vars(whole), step=longest)

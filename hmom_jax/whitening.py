@@ -243,7 +243,7 @@ class Krylov(NamedTuple):
     """
 
     basis: Float[Array, "*nodes vectors n_words"]  # orthonormal, zero where not yet built
-    present: Bool[Array, "*nodes vectors"]  # which vectors of the basis are built
+    present: Bool[Array, "*nodes vectors"]  # which vectors of the basis are built: to look takes long
     projected: Float[Array, "*nodes vectors vectors"]  # the second moment in that basis
     newest: Float[Array, "*nodes width n_words"]  # the newest block, to be multiplied next
     values: Float[Array, "*nodes kept"]

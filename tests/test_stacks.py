@@ -50,7 +50,7 @@ def test_parts_of_unlike_size_are_not_made(monkeypatch):
     short[:, 0] = 1
     counts = sp.csr_array(np.concatenate([np.ones((64, 40), np.float32), short]))
     rows = fold_columns(counts, n_table=448, capacity=geometric(counts.nnz))
-    assert isinstance(rows, FoldedRows)
+    assert type(rows) is FoldedRows
     np.testing.assert_array_equal(product(rows, np.ones((448, 1), np.float32))[:, 0], counts.sum(axis=0))
 
 
@@ -69,7 +69,7 @@ def test_accelerators_have_no_parts(monkeypatch):
     assert stacks.n_parts_for(10_000, 10, 10**6) == 1
 
 
-@pytest.mark.parametrize("n_docs", [40, 64, 65, 200])  # fewer than a part, a part, one more, parts without documents
+@pytest.mark.parametrize("n_docs", [40, 64, 65, 200])  # fewer than a part, a part, one more, several parts
 def test_words_of_many_documents_are_summed_part_by_part(dtype, n_docs, monkeypatch):
     rng = np.random.default_rng(n_docs)
     counts = rng.poisson(0.5, (n_docs, 30)).astype(dtype)
