@@ -12,7 +12,7 @@ import numpy as np
 import hmom_jax as hm
 from hmom_jax.parallel.mesh import on_mesh
 from hmom_jax.rows import geometric
-from hmom_jax.sparse import _width
+from hmom_jax.sparse import _mean_width
 from hmom_jax.tree import polish, robust
 from hmom_jax.tree.bisect import SLOTS, TWO_MEANS_STEPS
 from hmom_jax.tree.embedding import rank_for
@@ -89,7 +89,7 @@ class Size:
 
 def _layout(nnz: float, rows: float) -> float:
     """Bytes of one layout: entries of 8 bytes in pieces, the row of each piece, and where sums stand."""
-    width = _width(int(nnz), int(rows))
+    width = _mean_width(int(nnz), int(rows))
     pieces = nnz / width + rows
     return pieces * (8 * width + 4) + 4 * pieces / 2 + 4 * rows
 

@@ -363,7 +363,8 @@ def _to_csr(counts) -> sp.csr_array:
     with np.errstate(over="ignore"):  # what becomes infinite is refused by the caller
         csr = csr.astype(dtype)  # a copy: the caller's matrix stays as it is
     csr.sum_duplicates()
-    csr.eliminate_zeros()
+    if csr.nnz and csr.data.min() == 0:
+        csr.eliminate_zeros()
     return csr
 
 

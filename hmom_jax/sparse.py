@@ -2,10 +2,10 @@ r"""Sparse rows folded into fixed-width pieces: the layout behind every product 
 
 A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries (the last one padded with zeros).
 Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers.
-Those of a row are folded, eight at a time, until one sum is left. Where rows are short, the first piece of each, its
-*head*, is summed straight into the result and only what is left of longer rows is folded. There is no scatter, so the
-result does not depend on the order in which a device happens to run, and every shape follows from the number of rows
-and a *capacity* for entries, or comes from a grid of few sizes, so that two corpora of like size share one compilation.
+The first piece of each row, its *head*, is summed straight into the result; those that are left of longer rows are
+folded, eight at a time, until one sum is left. There is no scatter, so the result does not depend on the order in which
+a device happens to run, and every shape follows from the number of rows and a *capacity* for entries, or comes from a
+grid of few sizes, so that two corpora of like size share one compilation.
 
 Of tables much larger than a cache a part is read at a time, :mod:`~hmom_jax.stacks`. Accelerators have a layout of
 their own, :mod:`~hmom_jax.buckets`.
@@ -16,6 +16,7 @@ Built on the host with NumPy; :func:`product` is what compiled code calls.
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,10 +37,17 @@ _FOLD = 8
 _COLUMNS_CPU = 32
 # Columns come in multiples of this: a full vector register. Four columns take twice as long as eight.
 _VECTOR_CPU = 8
-# Entries of an average row from which on it has no head: heads are a second way through the table.
-_LONG = 32
-# Pieces up to which a level is not worth a branch of its own.
-_SMALL = 128
+# Widths of pieces; what an entry costs in pieces wider than ``_WIDE``, whose sums run out of registers; and the entries
+# that a piece costs which is not a head. Measured on 16 layouts with 1 to 64 columns: the width chosen so takes 5%
+# longer than the best for each number of columns.
+_WIDTHS = (8, 10, 12, 16, 20, 28)
+_WIDE, _WIDE_COST, _REST_COST = 20, 1.1, 4.0
+# Step of the grid for the pieces of a layout, at least.
+_LEAST_STEP = 64
+# Rows of a band of the table at most, and bands at least: see `by_band`.
+_BAND, _BANDS = 1 << 13, 8
+# The lowest level is small if it has fewer pieces than one for so many rows.
+_SMALL = 4
 # Sums that a CPU adds up at the same time.
 _CHAINS = 4
 
@@ -49,7 +57,7 @@ _CHAINS = 4
 class FoldedRows(Rows):
     """Rows of a sparse matrix, cut into pieces and folded; with ``parts``, several such layouts along a leading axis.
 
-    Heads come first among the pieces, if there are any; those that follow are the lowest level to fold.
+    The heads of all rows come first among the pieces; those that follow are the lowest level to fold.
 
     Leaves are NumPy arrays when built and device arrays once they pass through ``jit``.
 
@@ -60,14 +68,12 @@ class FoldedRows(Rows):
     folds
         For each further level, which pieces of the level before are summed.
     final
-        Where the sum of each row, or of what it has beside its head, stands among the pieces of all levels, laid end to
-        end. None where there is no level: heads are all.
+        Where the sum of what each row has beside its head stands among the pieces of all levels, laid end to end. None
+        where there is no level: heads are all.
     n_rows
         Number of rows, padding included.
     columns
         Columns of the table that are taken at a time; 0 for all.
-    n_heads
-        How many pieces are heads: as many as rows, or none.
     """
 
     index: Integer[Array, "*parts pieces width"] | np.ndarray
@@ -77,7 +83,6 @@ class FoldedRows(Rows):
     final: Int[Array, "*parts rows"] | np.ndarray | None
     n_rows: int = field(metadata={"static": True})
     columns: int = field(default=0, metadata={"static": True})
-    n_heads: int = field(default=0, metadata={"static": True})
 
     def times(self, table):
         """Multiply with a table; see :func:`product`."""
@@ -87,7 +92,7 @@ class FoldedRows(Rows):
 def fold_rows(
     indptr, index, count, *,
     capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False,
-    sizes: tuple[int, ...] | None = None,
+    shape: "FoldShape | None" = None,
 ) -> Rows:  # fmt: skip
     """Lay out compressed sparse rows (host side), for an accelerator in buckets.
 
@@ -106,57 +111,57 @@ def fold_rows(
     snug
         Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
         than the bounds ask for. Not for rows that are laid out anew with every partition.
-    sizes
-        What :func:`level_sizes` says of these rows or of others that are to have the same shape (on a CPU alone).
+    shape
+        What :func:`fold_shape` says of these rows or of others that are to have the same shape (on a CPU alone).
     """
     if wants_buckets():
         return bucket_rows(indptr, index, count, capacity=capacity, longest=longest, dtype=dtype, snug=snug)
     n_rows = len(indptr) - 1
     lengths = row_lengths(indptr, capacity=capacity, longest=longest)
-    if sizes is None:
-        sizes = level_sizes(lengths, capacity=capacity, longest=longest, snug=snug)
-    width, head, n_heads = _cut(capacity, n_rows)
-    pieces = _n_pieces(lengths, width, head)
+    width, sizes = shape or fold_shape(lengths, capacity=capacity, longest=longest, snug=snug)
+    pieces = _n_rests(lengths, width)
     start = np.cumsum(pieces) - pieces
 
-    n_pieces = n_heads + sizes[0]
+    # Where the entries of every piece begin, and where it stands among those that follow the heads.
+    n_rests = pieces.sum()
+    begin = np.arange(n_rests) * width + np.repeat(indptr[:-1] + width - start * width, pieces)
+    place = np.arange(sum(sizes[:1]), dtype=np.int32)
+    place[by_band(np.asarray(index)[begin], table)] = np.arange(n_rests, dtype=np.int32)
+
+    n_pieces = n_rows + len(place)
     level_index = aligned_zeros(n_pieces * width, _index_type(table))
     level_count = aligned_zeros(n_pieces * width, dtype)
-    ends = np.append(start, pieces.sum())
-    in_last = lengths - head - (pieces - 1) * width
+    ends = np.append(start, n_rests)
+    in_last = lengths - pieces * width
     for first, last in pairwise(chunks_of_rows(indptr)):
-        rest = slice(n_heads + ends[first], n_heads + ends[last])
-        begin = indptr[first:last] - indptr[first]
-        places = np.arange(ends[first], ends[last]) * width
-        places += np.repeat(begin + head - start[first:last] * width, pieces[first:last])
+        rest = slice(ends[first], ends[last])
         # The last piece of a row goes on into the next row: there it is cut off.
         here = np.arange(first, last)
-        short, longer = here[:n_heads], here[pieces[first:last] > 0]
-        at = np.concatenate([short, n_heads + ends[longer + 1] - 1])
-        inside = np.arange(width) < np.concatenate([lengths[short], in_last[longer]])[:, None]
+        longer = here[pieces[first:last] > 0]
+        at = np.concatenate([here, n_rows + place[ends[longer + 1] - 1]])
+        inside = np.arange(width) < np.concatenate([lengths[here], in_last[longer]])[:, None]
         for level, values in ((level_index, index), (level_count, count)):
             windows = _windows(values[indptr[first] : indptr[last]], width, level.dtype)
-            if n_heads:
-                level.view(windows.dtype)[first:last] = windows[begin]
-            level.view(windows.dtype)[rest] = windows[places]
+            level.view(windows.dtype)[first:last] = windows[indptr[first:last] - indptr[first]]
+            level.view(windows.dtype)[n_rows + place[rest]] = windows[begin[rest] - indptr[first]]
             level = level.reshape(-1, width)
             level[at] = np.where(inside, level[at], 0)
     row = aligned_zeros(n_pieces, np.int32)
-    row[:n_heads] = np.arange(n_heads)
-    row[n_heads : n_heads + pieces.sum()] = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
+    row[:n_rows] = np.arange(n_rows)
+    row[n_rows + place[:n_rests]] = np.repeat(np.arange(n_rows, dtype=np.int32), pieces)
 
     folds = []
     active, base = np.flatnonzero(pieces), 0
     start, pieces = start[active], pieces[active]
-    final = np.full(n_rows, sizes[0] - 1, np.int32) if sizes[0] else None
-    for size, above in zip(sizes, (*sizes[1:], 0), strict=True):
+    final = np.full(n_rows, sizes[0] - 1, np.int32) if sizes else None
+    for size, above in zip(sizes, (*sizes[1:], 0)[: len(sizes)], strict=True):
         done = pieces == 1
-        if size:
-            final[active[done]] = base + start[done]
+        final[active[done]] = base + place[start[done]]
         if above:
             active, start, pieces = active[~done], start[~done], pieces[~done]
             which, start, pieces = fold_runs(start, pieces, lanes=_FOLD, size=above, empty=size - 1)
-            folds.append(which)
+            folds.append(place[which])
+            place = np.arange(above)  # further levels stand in order
         base += size
     return FoldedRows(
         index=level_index.reshape(n_pieces, width),
@@ -166,36 +171,69 @@ def fold_rows(
         final=final,
         n_rows=n_rows,
         columns=_COLUMNS_CPU,
-        n_heads=n_heads,
     )
 
 
-def level_sizes(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool) -> tuple[int, ...]:
-    """Return how many pieces each level has for rows of such lengths, heads not counted; bounds as in `fold_rows`."""
+def by_band(first: np.ndarray, table: int | None) -> np.ndarray:
+    """Return the order in which to sum pieces, by where in the table their first entry reads.
+
+    Rows have their entries in the order of the table: pieces that begin close to one another read from a part of it,
+    which stays in the cache. Within such a band they stand in the order of rows, so that what follows finds the sums of
+    neighbours side by side.
+
+    Examples
+    --------
+    >>> by_band(np.array([5, 900, 70, 999, 2]), table=1000).tolist()
+    [0, 2, 4, 1, 3]
+    """
+    n_table = int(first.max(initial=0)) + 1 if table is None else table
+    size = min(_BAND, -(-n_table // _BANDS))
+    return np.argsort((first // size).astype(np.uint16), kind="stable")
+
+
+class FoldShape(NamedTuple):
+    """Entries of a piece, and pieces of each level beside the heads; the last of every level stays empty, a zero."""
+
+    width: int
+    sizes: tuple[int, ...]
+
+
+def fold_shape(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool, width: int | None = None) -> FoldShape:
+    """Choose the shape of a layout for rows of such lengths; bounds as in `fold_rows`.
+
+    Examples
+    --------
+    >>> fold_shape(np.repeat([5, 100], [90, 10]), capacity=2000, longest=100, snug=True, width=8)
+    FoldShape(width=8, sizes=(157, 65, 31))
+    """
     n_rows = len(lengths)
-    width, head, n_heads = _cut(capacity, n_rows)
-    if n_heads and longest <= head:
-        _check_pieces(n_heads)
-        return (0,)
-    pieces = _n_pieces(lengths, width, head)
-    size = n_rows - n_heads + capacity // width  # enough: a row with p pieces has more than p - 1 times the width
+    if width is None:
+        width = piece_width(lengths) if snug else _mean_width(capacity, n_rows)
+    if longest <= width:
+        _check_pieces(n_rows)
+        return FoldShape(width, ())
+    pieces = _n_rests(lengths, width)
+    size = capacity // width  # enough: a row with so many pieces beside its head has more entries than they
     if snug:
-        size = min(size, geometric(n_heads + int(pieces.sum()), per_octave=8) - n_heads)
-    sizes = [size + 1]  # the last of every level stays empty: it sums to zero
+        # A fine grid, but for few pieces, which cost less than to compile anew.
+        fine = geometric(n_rows + int(pieces.sum()), per_octave=8)
+        size = min(size, -(-fine // _LEAST_STEP) * _LEAST_STEP - n_rows)
+    sizes = [size + 1]
     reach = width
-    while reach < longest - head:
+    while reach < longest - width:
         pieces = -(-pieces[pieces > 1] // _FOLD)
-        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + head + 1))
+        size = capacity // (reach * _FOLD) + min(n_rows, capacity // (reach + width + 1))
         if snug:  # of Zipf's words most are short: the bound is up to six times too large
             size = min(size, geometric(max(int(pieces.sum()), 64), per_octave=1))
         sizes.append(size + 1)
         reach *= _FOLD
-    _check_pieces(n_heads + sum(sizes))
-    return tuple(sizes)
+    _check_pieces(n_rows + sum(sizes))
+    return FoldShape(width, tuple(sizes))
 
 
-def _n_pieces(lengths, width: int, head: int) -> np.ndarray:
-    return -(-np.maximum(lengths - head, 0) // width)
+def _n_rests(lengths, width: int) -> np.ndarray:
+    """Count the pieces of each row beside its head."""
+    return -(-np.maximum(lengths - width, 0) // width)
 
 
 def _index_type(table: int | None):
@@ -208,18 +246,29 @@ def _check_pieces(n_pieces: int) -> None:
         raise InputError(f"The corpus needs {n_pieces} pieces; at most 2**31 - 1 can be indexed.")
 
 
-def _cut(capacity: int, n_rows: int) -> tuple[int, int, int]:
-    """Choose the width of pieces, that of heads (0 for none), and how many of these there are."""
-    width = _width(capacity, n_rows)
-    return (width, width, n_rows) if capacity < _LONG * n_rows else (width, 0, 0)
+def piece_width(lengths: np.ndarray) -> int:
+    """Choose the width of pieces for rows of such lengths: wide ones leave less to fold, narrow ones less to pad.
 
-
-def _width(capacity: int, n_rows: int) -> int:
-    """Choose the width of pieces: wide ones leave less to fold, narrow ones less to pad.
-
-    Below eight, products of eight columns and more take twice as long, also where most rows are empty.
+    Examples
+    --------
+    >>> [piece_width(np.full(100, length)) for length in (5, 10, 55, 200)]
+    [8, 10, 28, 20]
     """
-    return 16 if capacity >= 20 * n_rows else 12 if capacity >= 7 * n_rows else 8
+    times = np.bincount(lengths)
+    values = np.flatnonzero(times)
+
+    def cost(width: int) -> float:
+        rests = _n_rests(values, width) @ times[values]
+        entries = width * (len(lengths) + rests)
+        return entries * (_WIDE_COST if width > _WIDE else 1.0) + _REST_COST * rests
+
+    return min(_WIDTHS, key=cost)
+
+
+def _mean_width(capacity: int, n_rows: int) -> int:
+    """Choose the width of pieces for rows of which no more is known than how many entries they have on average."""
+    mean = capacity / n_rows
+    return 20 if mean >= 64 else 16 if mean >= 20 else 12 if mean >= 7 else 8
 
 
 def aligned_zeros(size: int, dtype) -> np.ndarray:
@@ -305,26 +354,26 @@ def _all_columns(rows: FoldedRows, table, part):
 
     levels = []
     if rows.final is not None:
-        rest = partial(_sum_entries, pieces=slice(rows.n_heads, None))
-        levels.append(_apart(rows, rest, sums(rows.index.shape[-2] - rows.n_heads), *entries))
-    # Without heads, the last levels, which are the smallest, are summed where they are gathered.
-    n_apart = len(rows.folds) if rows.n_heads else sum(fold.shape[-2] > _SMALL for fold in rows.folds)
-    for fold in map(jnp.asarray, rows.folds[:n_apart]):
+        rest = partial(_sum_entries, pieces=slice(rows.n_rows, None))
+        levels.append(_apart(rows, rest, sums(rows.index.shape[-2] - rows.n_rows), *entries))
+    for fold in map(jnp.asarray, rows.folds):
         levels.append(_apart(rows, _sum_pieces, sums(fold.shape[-2]), fold, levels[-1], part))
-
-    def last(levels, folds, final, part):
-        for fold in folds:
-            levels = [*levels, _sum_pieces(jnp.asarray(fold), levels[-1], part)]
-        return take_rows(_join(levels), _part_of(final, part))
+    # Levels that are joined are copied: the lowest, which is the largest, stays apart, unless it is small or all.
+    apart = len(levels) > 1 and levels[0].shape[0] > rows.n_rows // _SMALL
+    joined = [_join(group) for group in ([levels[:1], levels[1:]] if apart else [levels]) if group]
 
     def complete(joined, final, *entries):
-        found = _sum_entries(*entries, pieces=slice(rows.n_heads))
-        return found + take_rows(joined[0], _part_of(final, entries[-1])) if joined else found
+        found = _sum_entries(*entries, pieces=slice(rows.n_rows))
+        first = 0
+        for below in joined:
+            at = _part_of(final, entries[-1]) - first
+            first += len(below)
+            # Where a row's sum stands in the other, the last one here is read, a zero.
+            at = jnp.where((at >= 0) & (at < len(below)), at, len(below) - 1) if apart else at
+            found = found + take_rows(below, at)
+        return found
 
-    if rows.n_heads:
-        joined = [_join(levels)] if levels else []
-        return _apart(rows, complete, sums(rows.n_rows), joined, rows.final, *entries)
-    return _apart(rows, last, sums(rows.n_rows), levels, rows.folds[n_apart:], rows.final, part)
+    return _apart(rows, complete, sums(rows.n_rows), joined, rows.final, *entries)
 
 
 def _join(levels):

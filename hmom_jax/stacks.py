@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from hmom_jax import sparse
 from hmom_jax.pytree import pytree
 from hmom_jax.rows import Rows, geometric, slopes
-from hmom_jax.sparse import FoldedRows, aligned_zeros, fold_rows, level_sizes, multiply
+from hmom_jax.sparse import FoldedRows, FoldShape, aligned_zeros, fold_rows, fold_shape, multiply, piece_width
 
 # Rows of a part: at 32 columns of single precision 4 MiB. And how many entries a row must then have in each part on
 # average, for its sums not to cost more than the cache saves.
@@ -75,8 +75,10 @@ def fold_columns(counts: sp.csr_array, *, n_table: int, capacity: int) -> Rows:
         largest = max(part.sum() for part in lengths)
         if largest * len(lengths) <= _UNEVEN * counts.nnz:
             bounds = {"capacity": geometric(int(largest)), "longest": step}
-            sizes = [level_sizes(part, **bounds, snug=True) for part in lengths]
-            return _stack(counts, len(lengths), n_table, sizes=tuple(map(max, zip(*sizes, strict=True))), **bounds)
+            width = piece_width(np.concatenate(lengths))
+            sizes = [fold_shape(part, **bounds, snug=True, width=width).sizes for part in lengths]
+            shape = FoldShape(width, tuple(map(max, zip(*sizes, strict=True))))
+            return _stack(counts, len(lengths), n_table, shape=shape, **bounds)
     by_column = counts.tocsc()
     return fold_rows(
         by_column.indptr, by_column.indices, by_column.data,
@@ -109,10 +111,10 @@ def _parts(counts: sp.csr_array, step: int) -> Iterator[sp.csr_array]:
 
 
 def _stack(
-    counts: sp.csr_array, n_parts: int, n_table: int, *, capacity: int, longest: int, sizes: tuple[int, ...]
+    counts: sp.csr_array, n_parts: int, n_table: int, *, capacity: int, longest: int, shape: FoldShape
 ) -> StackedRows:
     """Lay out part by part, into arrays made once: in a list, parts would be there twice."""
-    bounds = {"capacity": capacity, "longest": longest, "dtype": counts.dtype, "table": longest, "sizes": sizes}
+    bounds = {"capacity": capacity, "longest": longest, "dtype": counts.dtype, "table": longest, "shape": shape}
     whole = None
     for number, part in enumerate(_parts(counts, longest)):
         by_column = part.tocsc()
