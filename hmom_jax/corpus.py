@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -234,9 +233,8 @@ class Corpus:
     @cached_property
     def arrays(self) -> CorpusArrays:
         """Return what compiled code sees, both layouts on the default device."""
-        by_doc, by_word = side_by_side(lambda: self.by_doc, lambda: self._fold_words(self.counts.data))
         length = self.pad(self.length).astype(self.dtype)
-        return CorpusArrays(by_doc, *_on_device((by_word, length)))
+        return CorpusArrays(self.by_doc, *_on_device((self._fold_words(self.counts.data), length)))
 
     @cached_property
     def places(self) -> CountPlaces:
@@ -319,21 +317,6 @@ class Corpus:
         """Extend a vector or table over documents with zeros to the padded number of documents."""
         missing = self.by_doc.n_rows - len(values)
         return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
-
-
-def side_by_side(here: Callable, aside: Callable) -> tuple:
-    """Call two functions at the same time, the second in a thread of its own; NumPy's copies do not block each other.
-
-    The second must leave JAX alone: settings like double precision hold in the thread that made them.
-
-    Examples
-    --------
-    >>> side_by_side(lambda: 1, lambda: 2)
-    (1, 2)
-    """
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(aside)
-        return here(), other.result()
 
 
 def with_data(counts: sp.csr_array, data: np.ndarray) -> sp.csr_array:

@@ -2,10 +2,9 @@
 
 from functools import partial
 
-import jax
 import numpy as np
 
-from hmom_jax.corpus import Corpus, side_by_side
+from hmom_jax.corpus import Corpus
 from hmom_jax.tree.rounds import fit_round, layout_by_word, n_slots_for, shares_words
 from hmom_jax.tree.tree import Node, Tree, number_depth_first
 
@@ -30,8 +29,7 @@ def grow_by_levels(
         n_slots = slots_for(len(open_nodes), widest)
         shared = shares_words(n_slots, branching)
         if shared and by_word is None:
-            _, by_word = side_by_side(lambda: corpus.by_doc, lambda: layout_by_word(corpus))
-            by_word = jax.device_put(by_word)  # once for all rounds
+            by_word = layout_by_word(corpus)
         for first in range(0, len(open_nodes), n_slots):
             group = open_nodes[first : first + n_slots]
             slot = growth.slots(group)

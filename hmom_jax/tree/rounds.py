@@ -61,10 +61,10 @@ def layout_by_node(corpus: Corpus, slot: np.ndarray, n_slots: int, n_words: int)
 
 
 def layout_by_word(corpus: Corpus) -> Rows:
-    """Sort the nonzeros by word alone, for rounds whose slots share that."""
+    """Sort the nonzeros by word alone, for rounds whose slots share that; put on the device once for all of them."""
     by_word = corpus.counts.tocsc()
     indptr = np.pad(by_word.indptr, (0, geometric(corpus.n_words) - corpus.n_words), mode="edge")
-    return _fold(corpus, indptr, by_word.indices, by_word.data)
+    return jax.device_put(_fold(corpus, indptr, by_word.indices, by_word.data))
 
 
 def _fold(corpus: Corpus, indptr, docs, counts) -> Rows:
