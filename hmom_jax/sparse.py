@@ -1,6 +1,6 @@
 r"""Sparse rows folded into fixed-width pieces: the layout behind every product with the counts.
 
-A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries (the last one padded with zeros).
+A row with $m$ entries becomes $\lceil m / w \rceil$ *pieces* of $w$ entries, at least one (the last padded with zeros).
 Pieces are summed by gathering table rows and contracting with the counts, in one loop that keeps the sum in registers.
 The first piece of each row, its *head*, is summed straight into the result; those that are left of longer rows are
 folded, eight at a time, until one sum is left. There is no scatter, so the result does not depend on the order in which
@@ -44,9 +44,9 @@ _WIDTHS = (8, 10, 12, 16, 20, 28)
 _WIDE, _WIDE_COST, _REST_COST = 20, 1.1, 4.0
 # Step of the grid for the pieces of a layout, at least.
 _LEAST_STEP = 64
-# Rows of a band of the table at most, and bands at least: see `by_band`.
+# Rows of a band of the table at most, and bands to make of a smaller one: see `by_band`.
 _BAND, _BANDS = 1 << 13, 8
-# The lowest level is small if it has fewer pieces than one for so many rows.
+# The lowest level is small if it has no more pieces than one for so many rows.
 _SMALL = 4
 # Sums that a CPU adds up at the same time.
 _CHAINS = 4
@@ -89,10 +89,17 @@ class FoldedRows(Rows):
         return multiply(self, table)
 
 
+class FoldShape(NamedTuple):
+    """Entries of a piece, and pieces of each level beside the heads; the last of every level stays empty, a zero."""
+
+    width: int
+    sizes: tuple[int, ...]
+
+
 def fold_rows(
     indptr, index, count, *,
     capacity: int, longest: int, dtype, table: int | None = None, snug: bool = False,
-    shape: "FoldShape | None" = None,
+    shape: FoldShape | None = None,
 ) -> Rows:  # fmt: skip
     """Lay out compressed sparse rows (host side), for an accelerator in buckets.
 
@@ -109,8 +116,9 @@ def fold_rows(
     table
         Rows of the tables to multiply with: indices into a small one are stored in half the bytes.
     snug
-        Whether the pieces that these rows need may decide shapes, that of the first level on a fine grid: a fifth fewer
-        than the bounds ask for. Not for rows that are laid out anew with every partition.
+        Whether these rows may decide shapes: the width of pieces by their lengths (:func:`piece_width`), how many there
+        are as they need it, on a fine grid. That is a fifth fewer than the bounds ask for. Not for rows that are laid
+        out anew with every partition.
     shape
         What :func:`fold_shape` says of these rows or of others that are to have the same shape (on a CPU alone).
     """
@@ -125,7 +133,7 @@ def fold_rows(
     # Where the entries of every piece begin, and where it stands among those that follow the heads.
     n_rests = pieces.sum()
     begin = np.arange(n_rests) * width + np.repeat(indptr[:-1] + width - start * width, pieces)
-    place = np.arange(sum(sizes[:1]), dtype=np.int32)
+    place = np.arange(sizes[0] if sizes else 0, dtype=np.int32)
     place[by_band(np.asarray(index)[begin], table)] = np.arange(n_rests, dtype=np.int32)
 
     n_pieces = n_rows + len(place)
@@ -154,7 +162,7 @@ def fold_rows(
     active, base = np.flatnonzero(pieces), 0
     start, pieces = start[active], pieces[active]
     final = np.full(n_rows, sizes[0] - 1, np.int32) if sizes else None
-    for size, above in zip(sizes, (*sizes[1:], 0)[: len(sizes)], strict=True):
+    for size, above in pairwise((*sizes, 0)):
         done = pieces == 1
         final[active[done]] = base + place[start[done]]
         if above:
@@ -189,13 +197,6 @@ def by_band(first: np.ndarray, table: int | None) -> np.ndarray:
     n_table = int(first.max(initial=0)) + 1 if table is None else table
     size = min(_BAND, -(-n_table // _BANDS))
     return np.argsort((first // size).astype(np.uint16), kind="stable")
-
-
-class FoldShape(NamedTuple):
-    """Entries of a piece, and pieces of each level beside the heads; the last of every level stays empty, a zero."""
-
-    width: int
-    sizes: tuple[int, ...]
 
 
 def fold_shape(lengths: np.ndarray, *, capacity: int, longest: int, snug: bool, width: int | None = None) -> FoldShape:
@@ -267,8 +268,10 @@ def piece_width(lengths: np.ndarray) -> int:
 
 def _mean_width(capacity: int, n_rows: int) -> int:
     """Choose the width of pieces for rows of which no more is known than how many entries they have on average."""
-    mean = capacity / n_rows
-    return 20 if mean >= 64 else 16 if mean >= 20 else 12 if mean >= 7 else 8
+    for width, mean in ((20, 64), (16, 20), (12, 7)):
+        if capacity >= mean * n_rows:
+            return width
+    return 8
 
 
 def aligned_zeros(size: int, dtype) -> np.ndarray:
