@@ -27,7 +27,7 @@ def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         os.chmod(aside, _default_mode())
         os.replace(aside, path)
     except BaseException:
-        os.unlink(aside)
+        Path(aside).unlink(missing_ok=True)  # an interrupt can come when it has been moved already
         raise
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax import files
 from hmom_jax.errors import InputError
 from hmom_jax.parallel.checkpoint import STAGES, Checkpoint
 from tests.helpers import HEARING_COMMAND
@@ -184,6 +185,19 @@ def resumed(counts, tmp_path) -> hm.Tree:
     saved = tmp_path / "resumed.hmom"
     subprocess.run([*COMMAND, *counts, "--resume", "--quiet", "--save", str(saved)], check=True, timeout=120)
     return hm.load_tree(saved)
+
+
+def test_an_interrupt_right_after_a_file_is_in_place_stays_an_interrupt(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def interrupted(*paths):
+        replace(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_text(tmp_path / "round.json", "{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["round.json"]
 
 
 def test_a_full_disk_leaves_the_rounds_before_it(counts, tmp_path):
