@@ -145,9 +145,9 @@ def fold_rows(
         rest = slice(ends[first], ends[last])
         # The last piece of a row goes on into the next row: there it is cut off.
         here = np.arange(first, last)
-        longer = here[pieces[first:last] > 0]
-        at = np.concatenate([here, n_rows + place[ends[longer + 1] - 1]])
-        inside = np.arange(width) < np.concatenate([lengths[here], in_last[longer]])[:, None]
+        short, longer = here[lengths[first:last] < width], here[pieces[first:last] > 0]
+        at = np.concatenate([short, n_rows + place[ends[longer + 1] - 1]])
+        inside = np.arange(width) < np.concatenate([lengths[short], in_last[longer]])[:, None]
         for level, values in ((level_index, index), (level_count, count)):
             windows = _windows(values[indptr[first] : indptr[last]], width, level.dtype)
             level.view(windows.dtype)[first:last] = windows[indptr[first:last] - indptr[first]]
