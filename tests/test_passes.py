@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax.models import single_topic
 from hmom_jax.tree import embedding, polish, robust, rounds
 from tests.test_compilation import compilations
 
@@ -26,7 +27,8 @@ def passes(traced) -> tuple[int, int]:
     while stack:
         jaxpr, looped = stack.pop()
         for equation in jaxpr.eqns:
-            if "product" in (equation.params.get("name"), equation.primitive.name):
+            # Sums by word for several nodes are one product, cut into groups of columns: see the test of those below.
+            if {"product", "_sums_by_word"} & {equation.params.get("name"), equation.primitive.name}:
                 outside, inside = outside + (not looped), inside + looped
                 continue
             below = looped or equation.primitive.name in ("while", "scan")
@@ -66,6 +68,33 @@ def test_passes_of_a_round_of_the_papers_tree(calls):
         # Sums of words, two for the slices, one to choose topics; two for each product with M2.
         assert passes(traced) == (4, 2)
         assert found.whitening.n_products <= 9
+
+
+@pytest.mark.parametrize(("n_live", "columns", "groups"), [(1, 4, 1), (4, 4, 1), (5, 4, 2), (8, 4, 2), (4, 5, 2)])
+def test_sums_by_word_take_as_many_passes_as_there_are_nodes_in_use(n_live, columns, groups):
+    """Sixteen columns at a time, and none for slots that stay empty."""
+    n_slots, layout = 8, rounds.layout_by_word(corpus())
+    rng = np.random.default_rng(0)
+    node = rng.integers(n_live, size=corpus().by_doc.n_rows)
+    node[0] = n_live - 1
+    block = rng.normal(size=(len(node), columns)).astype(np.float32)
+    done = []
+    original = single_topic.product
+
+    def product(rows, table):
+        jax.debug.callback(lambda: done.append(table.shape[1]))
+        return original(rows, table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(single_topic, "product", product)
+        sums = functools.partial(single_topic._sums_by_word.__wrapped__, shape=(n_slots, layout.n_rows))
+        found = jax.jit(sums)(layout, block, (node * layout.n_rows).astype(np.int32))
+    jax.effects_barrier()
+    assert len(done) == groups
+    for slot in range(n_slots):
+        inside = np.flatnonzero(node[: corpus().n_docs] == slot)
+        expected = corpus().counts[inside].T @ block[inside]
+        np.testing.assert_allclose(found[slot, : corpus().n_words], expected, rtol=1e-4, atol=1e-3)
 
 
 def test_passes_of_the_robust_tree(calls):

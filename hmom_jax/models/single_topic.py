@@ -22,12 +22,15 @@ from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_trac
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
 from hmom_jax.pytree import pytree
 from hmom_jax.rows import Rows
-from hmom_jax.sparse import product, shift
+from hmom_jax.sparse import product, shift, wants_buckets
 from hmom_jax.sparse_rules import transposable_product
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
 # and for n_docs x columns of memory. Rank 2 needs 5, rank 9 the last that fits one pass.
 _CHUNK = 64
+# Columns up to which nodes that share the rows of the words are summed together on a CPU: these take hardly longer than
+# half as many, and most rounds have fewer nodes than slots.
+_APART = 16
 
 
 @pytree
@@ -249,6 +252,18 @@ def _sums_by_word(by_word: Rows, block, offset, shape):
     if by_word.n_rows == math.prod(shape):
         return product(by_word, block).reshape(*shape, columns)
     n_nodes, n_words = shape
-    inside = jnp.asarray(offset)[:, None] == n_words * jnp.arange(n_nodes)[None, :]
-    apart = jnp.where(inside[:, :, None], block[:, None, :], 0.0).reshape(-1, n_nodes * columns)
-    return product(by_word, apart).reshape(n_words, n_nodes, columns).swapaxes(0, 1)
+    node = jnp.asarray(offset) // n_words
+    together = n_nodes if wants_buckets() else min(n_nodes, max(1, _APART // columns))
+
+    def sums(first):
+        inside = node[:, None] == first + jnp.arange(together)[None, :]
+        apart = jnp.where(inside[:, :, None], block[:, None, :], 0.0).reshape(-1, together * columns)
+        return product(by_word, apart).reshape(n_words, together, columns).swapaxes(0, 1)
+
+    if together == n_nodes:
+        return sums(0)
+    # Nodes that are not in use come last: what there is of them stays zero, and costs nothing.
+    put = lambda group, found: jax.lax.dynamic_update_slice_in_dim(found, sums(group * together), group * together, 0)
+    groups = -(-n_nodes // together)
+    found = jnp.zeros((groups * together, n_words, columns), jnp.result_type(by_word.count, block))
+    return jax.lax.fori_loop(0, node.max() // together + 1, put, found)[:n_nodes]
