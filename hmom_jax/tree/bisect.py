@@ -182,7 +182,6 @@ class Points(NamedTuple):
     """Rows of documents in blocks, each block in one slot."""
 
     rows: Float[Array, "blocks rows rank"]
-    loaded: Float[Array, "blocks rows rank"]  # times their weights
     weight: Float[Array, "blocks rows"]
     slot: Int[Array, " blocks"]
     member: Float[Array, "slots blocks"]  # 1 where a block is in the slot
@@ -202,15 +201,16 @@ def gather_points(z, index, weight, slot, n_slots: int) -> Points:
     rows, weight, slot = rows.reshape(-1, *rows.shape[-2:]), weight.reshape(-1, weight.shape[-1]), slot.reshape(-1)
     weight = weight.astype(z.dtype)
     member = (slot[None, :] == jnp.arange(n_slots)[:, None]).astype(z.dtype)
-    return Points(rows, weight[..., None] * rows, weight, slot, member)
+    return Points(rows, weight, slot, member)
 
 
 def slot_sums(points: Points) -> SlotSums:
     """Add up the points of each slot, and their outer products."""
     rank = points.rows.shape[-1]
-    total = _matmul(points.member, points.loaded.sum(1))
+    total = _matmul(points.member, _weighted(points.weight, points))
     mass = _matmul(points.member, points.weight.sum(1)[:, None])
-    second = jnp.einsum("brk,brl->bkl", points.loaded, points.rows, precision="highest").reshape(-1, rank * rank)
+    loaded = points.weight[..., None] * points.rows
+    second = jnp.einsum("brk,brl->bkl", loaded, points.rows, precision="highest").reshape(-1, rank * rank)
     return SlotSums(total, mass, _matmul(points.member, second).reshape(-1, rank, rank))
 
 
@@ -240,8 +240,7 @@ def leaning(points: Points, direction, shift):
 
 def side_sums(points: Points, lean):
     """Add up, for each slot, the points on one side; at the border half of each."""
-    by_block = jnp.einsum("br,brk->bk", 0.5 * (1 + lean), points.loaded, precision="highest")
-    return _matmul(points.member, by_block)
+    return _matmul(points.member, _weighted(0.5 * (1 + lean) * points.weight, points))
 
 
 def between(first, total):
@@ -252,6 +251,11 @@ def between(first, total):
 def gains(first, total):
     """Return how much longer the sums of both sides are than the sum of all."""
     return _norm(first) + _norm(total - first) - _norm(total)
+
+
+def _weighted(weights, points: Points):
+    """Add up the rows of each block with weights."""
+    return jnp.einsum("br,brk->bk", weights, points.rows, precision="highest")
 
 
 _matmul = partial(jnp.matmul, precision="highest")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from hmom_jax.corpus import Corpus
+from hmom_jax.corpus import Corpus, with_data
 
 # A document says no more than this many independent words' worth, plus one.
 EFFECTIVE_WORDS = 50.0
@@ -34,14 +34,13 @@ def burst_share(counts: sp.csr_array) -> float:
 
 def burst_sums(counts: sp.csr_array) -> np.ndarray:
     """Return what :func:`burst_share` needs to know of some documents, as numbers that add up."""
-    length = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+    by_doc = lambda values: np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()
+    length, squares = by_doc(counts), by_doc(with_data(counts, counts.data**2))
     usable = length >= 2
-    data = counts.data.astype(np.float64)
-    per_doc = lambda values: np.add.reduceat(np.append(values, 0.0), counts.indptr[:-1]) * (np.diff(counts.indptr) > 0)
-    equal = per_doc(data * (data - 1))[usable] / (length * (length - 1))[usable]
-    share = data / np.repeat(np.maximum(length, 1), np.diff(counts.indptr))
-    total = np.bincount(counts.indices, share, minlength=counts.shape[1])
-    return np.array([equal.sum(), usable.sum(), (share**2).sum(), (length > 0).sum(), *total])
+    equal = (squares - length)[usable] / (length * (length - 1))[usable]
+    weight = 1 / np.maximum(length, 1)
+    total = weight @ counts
+    return np.array([equal.sum(), usable.sum(), (squares * weight**2).sum(), (length > 0).sum(), *total])
 
 
 def _burst_share(sums: np.ndarray) -> float:
