@@ -218,12 +218,7 @@ class Corpus:
     @cached_property
     def signatures(self) -> np.ndarray:
         """A number per document that is the same for equal documents and, but for chance, for no others."""
-        words = np.random.default_rng(0).integers(2**64, size=self.n_words, dtype=np.uint64)
-        # All products wrap around: a hash. The low bits of small whole numbers are zero, and must not stay so.
-        bits = self.counts.data.astype(np.float64).view(np.uint64)
-        bits = (bits ^ (bits >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-        terms = words[self.counts.indices] * (bits ^ (bits >> np.uint64(29)))
-        return with_data(self.counts, terms).sum(axis=1, dtype=np.uint64)
+        return self.counts @ np.random.default_rng(0).random(self.n_words)  # in double precision
 
     @cached_property
     def by_doc(self) -> Rows:
