@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hmom_jax as hm
+from hmom_jax import sparse
 from hmom_jax.models import single_topic
 from hmom_jax.tree import embedding, polish, robust, rounds
 from tests.test_compilation import compilations
@@ -95,6 +96,17 @@ def test_sums_by_word_take_as_many_passes_as_there_are_nodes_in_use(n_live, colu
         inside = np.flatnonzero(node[: corpus().n_docs] == slot)
         expected = corpus().counts[inside].T @ block[inside]
         np.testing.assert_allclose(found[slot, : corpus().n_words], expected, rtol=1e-4, atol=1e-3)
+
+
+def test_accelerators_sum_all_nodes_in_one_pass(monkeypatch):
+    """A loop over groups of nodes would ask the host at every turn whether to go on. The layout decides."""
+    monkeypatch.setattr(sparse, "wants_buckets", lambda: True)
+    layout = rounds.layout_by_word(corpus())
+    monkeypatch.undo()
+    offset = np.zeros(corpus().by_doc.n_rows, np.int32)
+    sums = functools.partial(single_topic._sums_by_word, shape=(8, layout.n_rows))
+    traced = jax.make_jaxpr(sums)(layout, np.ones((len(offset), 5), np.float32), offset)
+    assert " while[" not in str(traced)
 
 
 def test_passes_of_the_robust_tree(calls):

@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from hmom_jax.buckets import BucketRows
 from hmom_jax.corpus import Corpus, CorpusArrays
 from hmom_jax.errors import InputError, check_finite, check_nonnegative, is_traced
 from hmom_jax.models.moments import DenseMoments, check_dense, resolve_scale, unpack_symmetric
 from hmom_jax.pytree import pytree
 from hmom_jax.rows import Rows
-from hmom_jax.sparse import product, shift, wants_buckets
+from hmom_jax.sparse import product, shift
 from hmom_jax.sparse_rules import transposable_product
 
 # Columns of one pass over the nonzeros: wide enough to amortise the indices, narrow enough for the caches
@@ -253,7 +254,7 @@ def _sums_by_word(by_word: Rows, block, offset, shape):
         return product(by_word, block).reshape(*shape, columns)
     n_nodes, n_words = shape
     node = jnp.asarray(offset) // n_words
-    together = n_nodes if wants_buckets() else min(n_nodes, max(1, _APART // columns))
+    together = n_nodes if isinstance(by_word, BucketRows) else min(n_nodes, max(1, _APART // columns))
 
     def sums(first):
         inside = node[:, None] == first + jnp.arange(together)[None, :]
