@@ -212,13 +212,16 @@ class Corpus:
 
     @cached_property
     def length(self) -> np.ndarray:
-        """Words in each document, in double precision."""
+        """Words in each document, as doubles; summed in the type of the counts."""
         return np.asarray(self.counts.sum(axis=1, dtype=np.float64)).ravel()
 
     @cached_property
     def signatures(self) -> np.ndarray:
-        """A number per document that is the same for equal documents and, but for chance, for no others."""
-        return self.counts @ np.random.default_rng(0).random(self.n_words)  # in double precision
+        """A number per document that is the same for equal documents and, but for chance, for no others.
+
+        Documents count as equal that differ by less than the rounding of their length in double precision.
+        """
+        return self.counts @ np.random.default_rng(0).random(self.n_words)  # double: single would tell few apart
 
     @cached_property
     def by_doc(self) -> Rows:
@@ -244,7 +247,7 @@ class Corpus:
 
     @cached_property
     def square_length(self) -> np.ndarray:
-        """Sum of the squared counts of each document, in double precision."""
+        """Sum of the squared counts of each document, as doubles; summed in the type of the counts."""
         return np.asarray(self.squares.sum(axis=1, dtype=np.float64)).ravel()
 
     @property

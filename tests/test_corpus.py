@@ -171,3 +171,8 @@ def test_documents_that_differ_have_different_signatures(scale):
     assert len(np.unique(signatures)) == len(every)
     again = hm.Corpus.from_counts(every[::-1].astype(np.float64)).signatures
     np.testing.assert_array_equal(again[::-1], signatures)
+
+
+def test_long_documents_that_differ_in_one_word_have_different_signatures():
+    long = np.full((3000, 3000), 1000, np.float32) + np.eye(3000, dtype=np.float32)
+    assert len(np.unique(hm.Corpus.from_counts(long).signatures)) == len(long)

@@ -148,12 +148,12 @@ class StreamedCorpus(Corpus):
 
     @cached_property
     def length(self) -> np.ndarray:
-        """Words in each document, in double precision."""
+        """Words in each document, as doubles; summed in the type of the counts."""
         return self._row_sums(lambda counts: counts)
 
     @cached_property
     def square_length(self) -> np.ndarray:
-        """Sum of the squared counts of each document, in double precision."""
+        """Sum of the squared counts of each document, as doubles; summed in the type of the counts."""
         return self._row_sums(lambda counts: with_data(counts, counts.data**2))
 
     def restore(self, values: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ def burst_share(counts: sp.csr_array) -> float:
 def burst_sums(counts: sp.csr_array) -> np.ndarray:
     """Return what :func:`burst_share` needs to know of some documents, as numbers that add up."""
     by_doc = lambda values: np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()
-    length, squares = by_doc(counts), by_doc(with_data(counts, counts.data**2))
+    length, squares = by_doc(counts), by_doc(with_data(counts, np.square(counts.data, dtype=np.float64)))
     usable = length >= 2
     equal = (squares - length)[usable] / (length * (length - 1))[usable]
     weight = 1 / np.maximum(length, 1)

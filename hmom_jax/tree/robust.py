@@ -103,7 +103,9 @@ def _in_order(corpus: Corpus, sample_weight: np.ndarray) -> np.ndarray | None:
     weighty = sample_weight > 0
     docs = np.flatnonzero(weighty)
     if type(corpus) is Corpus and corpus.nnz <= _SORTED_NONZEROS:
-        return docs[np.lexsort((sample_weight[docs], corpus.signatures[docs]))]
+        signatures = corpus.signatures[docs]
+        # By what follows the point: the whole grows with the length, and parts of a table need lengths well mixed.
+        return docs[np.lexsort((sample_weight[docs], signatures, signatures % 1))]
     return None if corpus.add_up((~weighty).sum()) == 0 else docs
 
 

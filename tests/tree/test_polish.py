@@ -38,7 +38,10 @@ def test_burst_share_is_zero_for_independent_words_and_high_for_bursts():
     counts = hm.Corpus.from_counts(independent).counts
     assert abs(burst_share(counts)) < 0.05
     bursts = np.stack([rng.multinomial(40, rng.dirichlet(5 * probability + 1e-3)) for _ in range(2000)])
-    assert burst_share(hm.Corpus.from_counts(bursts).counts) > 0.5
+    bursty = hm.Corpus.from_counts(bursts).counts
+    assert burst_share(bursty) > 0.5
+    large = burst_share(1e10 * bursty)  # squares far beyond single precision say the same
+    np.testing.assert_allclose(burst_share(np.float32(1e30) * bursty), large, rtol=1e-6)
 
 
 def test_one_occurrence_stays_one_and_short_documents_keep_their_weight():

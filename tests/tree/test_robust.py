@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import hmom_jax as hm
 from bench.corpora import load_labelled
 from hmom_jax.metrics import adjusted_rand_score, normalized_mutual_info_score
-from hmom_jax.tree.robust import _limit_depth
+from hmom_jax.tree.robust import _in_order, _limit_depth
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,15 @@ def test_order_of_documents_and_words_does_not_matter(data, tree):
     docs, words = rng.permutation(data.counts.shape[0]), rng.permutation(data.counts.shape[1])
     other = hm.grow_tree(hm.Corpus.from_counts(data.counts[docs][:, words], data.vocabulary[words]), n_leaves=8)
     assert np.mean(other.labels() != tree.labels()[docs]) < 0.01
+
+
+def test_sorted_documents_have_lengths_well_mixed():
+    """In order of length, the parts that a table is cut into would differ many times in size."""
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(4, 1, size=3000).astype(int)
+    counts = np.stack([rng.multinomial(length, np.full(200, 1 / 200)) for length in lengths])
+    order = _in_order(hm.Corpus.from_counts(counts), np.ones(len(counts)))
+    assert abs(np.corrcoef(np.arange(len(order)), lengths[order])[0, 1]) < 0.1
 
 
 def test_order_of_documents_changes_not_a_bit(data, tree):
