@@ -213,7 +213,7 @@ class Corpus:
     @cached_property
     def length(self) -> np.ndarray:
         """Words in each document, as doubles; summed in the type of the counts."""
-        return np.asarray(self.counts.sum(axis=1, dtype=np.float64)).ravel()
+        return self.counts.sum(axis=1, dtype=np.float64)
 
     @cached_property
     def signatures(self) -> np.ndarray:
@@ -248,7 +248,7 @@ class Corpus:
     @cached_property
     def square_length(self) -> np.ndarray:
         """Sum of the squared counts of each document, as doubles; summed in the type of the counts."""
-        return np.asarray(self.squares.sum(axis=1, dtype=np.float64)).ravel()
+        return self.squares.sum(axis=1, dtype=np.float64)
 
     @property
     def squares(self) -> sp.csr_array:

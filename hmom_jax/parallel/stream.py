@@ -161,8 +161,7 @@ class StreamedCorpus(Corpus):
         return values
 
     def _row_sums(self, function) -> np.ndarray:
-        found = [function(counts).sum(axis=1, dtype=np.float64) for _, counts in self._stored()]
-        return np.concatenate([np.asarray(sums).ravel() for sums in found])
+        return np.concatenate([function(counts).sum(axis=1, dtype=np.float64) for _, counts in self._stored()])
 
     def sum_over(self, function: Callable[[sp.csr_array], np.ndarray]) -> np.ndarray:
         """Add up what a function says of the counts of each shard."""

@@ -34,8 +34,8 @@ def burst_share(counts: sp.csr_array) -> float:
 
 def burst_sums(counts: sp.csr_array) -> np.ndarray:
     """Return what :func:`burst_share` needs to know of some documents, as numbers that add up."""
-    by_doc = lambda values: np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()
-    length, squares = by_doc(counts), by_doc(with_data(counts, np.square(counts.data, dtype=np.float64)))
+    length = counts.sum(axis=1, dtype=np.float64)
+    squares = with_data(counts, np.square(counts.data, dtype=np.float64)).sum(axis=1)
     usable = length >= 2
     equal = (squares - length)[usable] / (length * (length - 1))[usable]
     weight = 1 / np.maximum(length, 1)

@@ -22,7 +22,7 @@ from hmom_jax.sparse import fold_rows
 # Tables hold slots x words x columns floats; a Krylov basis at rank 2 with its temporaries has about this many.
 _COLUMNS_PER_RANK = 40
 _TABLE_BYTES = 512 * 2**20
-# Nodes share one layout of the words up to this many columns of a pass over it.
+# Nodes share one layout of the words up to this many columns of all of them.
 _SHARED_COLUMNS = 64
 _SPARE_BYTES = 64 * 2**20  # idle slots cost less than a compilation as long as their tables are below this
 
